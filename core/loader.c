@@ -1,0 +1,360 @@
+#include "loader.h"
+
+#include "hash.h"
+#include "load.h"
+#include "platform.h"
+#include "quant/packed.h"
+
+#include <string.h>
+
+#define PIECE_BYTES (4u << 20) /* read at a time */
+
+/* What an architecture asked for one tensor to become. */
+typedef enum request_kind { REQUEST_VECTOR, REQUEST_MATRIX, REQUEST_ROWS } request_kind;
+
+typedef struct request {
+    request_kind kind;
+    size_t tensor; /* index in the file */
+    const sn_type *type;
+    uint64_t rows, k;
+    const sn_packed_tensor *packed; /* the file holds panels already */
+    const void **slot;              /* receives the pointer */
+    size_t offset, bytes;           /* in the model's pages */
+} request;
+
+struct sn_loader {
+    const sn_gguf *gguf;
+    sn_model *model;
+    sn_packed packed;
+    request *requests;
+    size_t n_requests, capacity;
+    bool *used; /* per tensor: bound already */
+    sn_progress_fn progress;
+    void *progress_user;
+    double done, total; /* bytes of the file, for progress */
+};
+
+const sn_gguf *sn_loader_gguf(const sn_loader *loader) {
+    return loader->gguf;
+}
+
+sn_status sn_loader_weights(sn_loader *loader, size_t bytes) {
+    loader->model->weights = sn_alloc(bytes);
+    return loader->model->weights ? SN_OK : SN_E_NOMEM;
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+static sn_status fail_tensor(const sn_loader *loader, sn_status code, const char *name,
+                             const char *reason) {
+    return sn_fail(code, "%s: tensor '%s': %s", sn_gguf_name(loader->gguf), name, reason);
+}
+
+static sn_status find(const sn_loader *loader, const char *name, size_t *index) {
+    const sn_gguf_tensor *tensor = sn_gguf_find_tensor(loader->gguf, name);
+    if (!tensor) return fail_tensor(loader, SN_E_FORMAT, name, "missing");
+    *index = (size_t)(tensor - loader->gguf->tensors);
+    return SN_OK;
+}
+
+bool sn_loader_has(const sn_loader *loader, const char *name) {
+    return sn_gguf_find_tensor(loader->gguf, name) != NULL;
+}
+
+/* Type and logical shape of a tensor, seen through panels. dims beyond 2 must be bound as a
+ * vector. */
+static void describe(const sn_loader *loader, size_t index, request *r) {
+    const sn_gguf_tensor *tensor = &loader->gguf->tensors[index];
+    r->tensor = index;
+    r->packed = sn_packed_at(&loader->packed, index);
+    r->type = r->packed ? r->packed->type : sn_type_find(tensor->type);
+    r->k = r->packed ? r->packed->k : tensor->dims[0];
+    r->rows = 1;
+    if (r->packed) r->rows = r->packed->rows;
+    else
+        for (uint32_t d = 1; d < tensor->n_dims; d++) r->rows *= tensor->dims[d];
+}
+
+sn_status sn_loader_shape(const sn_loader *loader, const char *name, uint64_t *rows,
+                          uint64_t *k) {
+    size_t index;
+    request r;
+    SN_TRY(find(loader, name, &index));
+    describe(loader, index, &r);
+    *rows = r.rows;
+    *k = r.k;
+    return SN_OK;
+}
+
+static sn_status check_shape(const sn_loader *loader, const char *name, const request *r,
+                             uint64_t rows, uint64_t k) {
+    if (r->rows == rows && r->k == k) return SN_OK;
+    return sn_fail(SN_E_FORMAT, "%s: tensor '%s': shape [%llu, %llu], expected [%llu, %llu]",
+                   sn_gguf_name(loader->gguf), name, (unsigned long long)r->k,
+                   (unsigned long long)r->rows, (unsigned long long)k, (unsigned long long)rows);
+}
+
+static sn_status check_type(const sn_loader *loader, const char *name, const request *r) {
+    if (r->type->decode && (r->kind != REQUEST_MATRIX || sn_panel_supports(r->type)))
+        return SN_OK;
+    return sn_fail(SN_E_UNSUPPORTED, "%s: tensor '%s': type %s is not supported",
+                   sn_gguf_name(loader->gguf), name, r->type->name);
+}
+
+/* Bytes the tensor takes in memory. */
+static bool resident_bytes(const request *r, size_t *bytes) {
+    uint64_t n, total;
+    if (!sn_mul_u64(r->rows, r->k, &n)) return false;
+    switch (r->kind) {
+    case REQUEST_VECTOR:
+        if (!sn_mul_u64(n, sizeof(float), &total)) return false;
+        break;
+    case REQUEST_MATRIX:
+        if (r->k > SIZE_MAX / 64) return false;
+        if (!sn_mul_u64((r->rows + SN_PANEL_ROWS - 1) / SN_PANEL_ROWS,
+                        sn_panel_bytes(r->type, (size_t)r->k), &total))
+            return false;
+        break;
+    default: total = sn_type_bytes(r->type, n);
+    }
+    *bytes = (size_t)total;
+    return total <= SIZE_MAX / 2;
+}
+
+static sn_status add_request(sn_loader *loader, const char *name, request r) {
+    SN_TRY(check_type(loader, name, &r));
+    if (!resident_bytes(&r, &r.bytes))
+        return fail_tensor(loader, SN_E_NOMEM, name, "larger than the address space");
+    if (loader->used[r.tensor])
+        return fail_tensor(loader, SN_E_FORMAT, name, "serves two purposes");
+    loader->used[r.tensor] = true;
+    if (loader->n_requests == loader->capacity) {
+        const size_t old = loader->capacity * sizeof r;
+        request *more = sn_grow(loader->requests, old, old ? 2 * old : 64 * sizeof r);
+        if (!more) return SN_E_NOMEM;
+        loader->requests = more;
+        loader->capacity = loader->capacity ? 2 * loader->capacity : 64;
+    }
+    loader->requests[loader->n_requests++] = r;
+    return SN_OK;
+}
+
+sn_status sn_loader_vector(sn_loader *loader, const char *name, uint64_t n, const float **vector) {
+    size_t index;
+    request r = { .kind = REQUEST_VECTOR, .slot = (const void **)(void *)vector };
+    SN_TRY(find(loader, name, &index));
+    describe(loader, index, &r);
+    if (r.packed) return fail_tensor(loader, SN_E_FORMAT, name, "a vector cannot be packed");
+    if (r.rows * r.k != n) /* the reader has bounded the product */
+        return sn_fail(SN_E_FORMAT, "%s: tensor '%s': %llu elements, expected %llu",
+                       sn_gguf_name(loader->gguf), name, (unsigned long long)(r.rows * r.k),
+                       (unsigned long long)n);
+    loader->model->vector_bytes += (double)n * sizeof(float);
+    return add_request(loader, name, r);
+}
+
+sn_status sn_loader_matrix(sn_loader *loader, const char *name, uint64_t rows, uint64_t k,
+                           sn_matrix *matrix) {
+    size_t index;
+    request r = { .kind = REQUEST_MATRIX, .slot = (const void **)(void *)&matrix->panels };
+    SN_TRY(find(loader, name, &index));
+    describe(loader, index, &r);
+    SN_TRY(check_shape(loader, name, &r, rows, k));
+    SN_TRY(add_request(loader, name, r));
+    matrix->type = r.type;
+    matrix->layout = sn_layout_of(r.type);
+    matrix->rows = (size_t)rows;
+    matrix->k = (size_t)k;
+    matrix->n_panels = (size_t)((rows + SN_PANEL_ROWS - 1) / SN_PANEL_ROWS);
+    matrix->panel_bytes = sn_panel_bytes(r.type, (size_t)k);
+    loader->model->matrix_bytes += (double)matrix->n_panels * (double)matrix->panel_bytes;
+    if (r.type->block > 1 && matrix->k > loader->model->max_int8_k)
+        loader->model->max_int8_k = matrix->k;
+    return SN_OK;
+}
+
+sn_status sn_loader_rows(sn_loader *loader, const char *name, uint64_t n, uint64_t k,
+                         sn_rows *rows) {
+    size_t index;
+    request r = { .kind = REQUEST_ROWS, .slot = (const void **)(void *)&rows->data };
+    SN_TRY(find(loader, name, &index));
+    describe(loader, index, &r);
+    if (r.packed) return fail_tensor(loader, SN_E_FORMAT, name, "embedding rows cannot be packed");
+    SN_TRY(check_shape(loader, name, &r, n, k));
+    SN_TRY(add_request(loader, name, r));
+    rows->type = r.type;
+    rows->n = (size_t)n;
+    rows->k = (size_t)k;
+    rows->row_bytes = (size_t)sn_type_bytes(r.type, k);
+    loader->model->row_bytes += (double)rows->row_bytes;
+    return SN_OK;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static sn_status report(sn_loader *loader, size_t bytes) {
+    loader->done += (double)bytes;
+    if (loader->progress && loader->progress(loader->progress_user, loader->done, loader->total))
+        return sn_fail(SN_E_ABORTED, "%s: loading was stopped", sn_gguf_name(loader->gguf));
+    return SN_OK;
+}
+
+static sn_status fail_not_finite(const sn_loader *loader, const request *r) {
+    return fail_tensor(loader, SN_E_NUMERIC, loader->gguf->tensors[r->tensor].name,
+                       "holds a NaN or an infinity");
+}
+
+/* Bytes that are used as they lie in the file: embedding rows and ready-made panels. */
+static sn_status read_plain(sn_loader *loader, const request *r, sn_input *input, uint8_t *to) {
+    for (size_t at = 0; at < r->bytes; at += PIECE_BYTES) {
+        const size_t piece = r->bytes - at < PIECE_BYTES ? r->bytes - at : PIECE_BYTES;
+        SN_TRY(sn_input_read(input, to + at, piece));
+        SN_TRY(report(loader, piece));
+    }
+    if (r->kind == REQUEST_ROWS && !r->type->finite(to, (size_t)(r->rows * r->k)))
+        return fail_not_finite(loader, r);
+    return SN_OK;
+}
+
+/* Elements in pieces of whole blocks, decoded to float32. */
+static sn_status read_vector(sn_loader *loader, const request *r, sn_input *input, uint8_t *piece,
+                             float *to) {
+    const size_t n = (size_t)(r->rows * r->k), per_piece = PIECE_BYTES / 512 * 256;
+    for (size_t at = 0; at < n;) {
+        const size_t count = n - at < per_piece / 2 ? n - at : per_piece / 2;
+        const size_t bytes = (size_t)sn_type_bytes(r->type, count);
+        SN_TRY(sn_input_read(input, piece, bytes));
+        SN_TRY(report(loader, bytes));
+        if (!r->type->finite(piece, count)) return fail_not_finite(loader, r);
+        r->type->decode(piece, to + at, count);
+        at += count;
+    }
+    return SN_OK;
+}
+
+/* Rows, 16 to a panel. */
+static sn_status read_matrix(sn_loader *loader, const request *r, sn_input *input, uint8_t *piece,
+                             uint8_t *to) {
+    const size_t k = (size_t)r->k, row_bytes = (size_t)sn_type_bytes(r->type, k);
+    const size_t panel_bytes = sn_panel_bytes(r->type, k);
+    for (uint64_t row = 0; row < r->rows; row += SN_PANEL_ROWS, to += panel_bytes) {
+        const size_t n = r->rows - row < SN_PANEL_ROWS ? (size_t)(r->rows - row) : SN_PANEL_ROWS;
+        SN_TRY(sn_input_read(input, piece, n * row_bytes));
+        SN_TRY(report(loader, n * row_bytes));
+        if (!sn_panel_pack(r->type, piece, n, k, to)) return fail_not_finite(loader, r);
+    }
+    return SN_OK;
+}
+
+static sn_status read_tensor(sn_loader *loader, const request *r, uint8_t *piece) {
+    const sn_gguf_tensor *tensor = &loader->gguf->tensors[r->tensor];
+    sn_input *input = &loader->gguf->parts[tensor->part].input;
+    uint8_t *to = loader->model->pages + r->offset;
+    SN_TRY(sn_input_skip_to(input, tensor->offset));
+    if (r->kind == REQUEST_ROWS || r->packed) return read_plain(loader, r, input, to);
+    if (r->kind == REQUEST_VECTOR)
+        return read_vector(loader, r, input, piece, (float *)(void *)to);
+    return read_matrix(loader, r, input, piece, to);
+}
+
+/* Panels of a packed file were checked when they were made; their scales are checked again. */
+static sn_status check_panels(sn_loader *loader, const request *r, uint8_t *rows) {
+    const size_t k = (size_t)r->k, panel_bytes = sn_panel_bytes(r->type, k);
+    const uint8_t *panel = loader->model->pages + r->offset;
+    for (uint64_t row = 0; row < r->rows; row += SN_PANEL_ROWS, panel += panel_bytes) {
+        const size_t n = r->rows - row < SN_PANEL_ROWS ? (size_t)(r->rows - row) : SN_PANEL_ROWS;
+        sn_panel_unpack(r->type, panel, n, k, rows);
+        if (!r->type->finite(rows, n * k)) return fail_not_finite(loader, r);
+    }
+    return SN_OK;
+}
+
+/* Bytes of the largest piece that is read before it is packed. */
+static size_t piece_bytes(const sn_loader *loader) {
+    size_t most = PIECE_BYTES;
+    for (size_t i = 0; i < loader->n_requests; i++) {
+        const request *r = &loader->requests[i];
+        if (r->kind != REQUEST_MATRIX) continue;
+        const size_t bytes = SN_PANEL_ROWS * (size_t)sn_type_bytes(r->type, r->k);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* Tensors are read in file order, so that the file is one stream. */
+static sn_status read_all(sn_loader *loader, uint8_t *piece) {
+    request **by_tensor = sn_alloc_array((size_t)loader->gguf->n_tensors, sizeof *by_tensor);
+    if (!by_tensor) return SN_E_NOMEM;
+    for (size_t i = 0; i < loader->n_requests; i++)
+        by_tensor[loader->requests[i].tensor] = &loader->requests[i];
+    sn_status status = SN_OK;
+    for (size_t t = 0; t < loader->gguf->n_tensors && status == SN_OK; t++) {
+        const request *r = by_tensor[t];
+        if (!r) continue;
+        status = read_tensor(loader, r, piece);
+        if (status == SN_OK && r->packed) status = check_panels(loader, r, piece);
+    }
+    sn_free(by_tensor);
+    return status;
+}
+
+/* Where each tensor lies in memory, in the order of the requests (the order of use). */
+static sn_status place(sn_loader *loader) {
+    sn_model *m = loader->model;
+    size_t total = 0;
+    for (size_t i = 0; i < loader->n_requests; i++) {
+        request *r = &loader->requests[i];
+        r->offset = total;
+        if (!sn_add_size(total, sn_round_up(r->bytes, SN_ALIGNMENT), &total))
+            return sn_fail(SN_E_NOMEM, "%s: larger than the address space",
+                           sn_gguf_name(loader->gguf));
+        m->tensors[r->tensor].resident_bytes = r->bytes;
+    }
+    m->page_bytes = total;
+    return SN_OK;
+}
+
+/* The order of the requests names the tensors, so files that hold the same weights in another
+ * order, or as panels, have the same fingerprint. */
+static uint64_t fingerprint(const sn_loader *loader) {
+    uint64_t h = 0;
+    for (size_t i = 0; i < loader->n_requests; i++) {
+        const request *r = &loader->requests[i];
+        h = sn_hash(loader->model->pages + r->offset, r->bytes, sn_hash_mix(h + i));
+    }
+    return h;
+}
+
+static sn_status load_weights(sn_loader *loader) {
+    sn_model *m = loader->model;
+    m->pages = sn_platform_pages(m->page_bytes);
+    if (!m->pages)
+        return sn_fail(SN_E_NOMEM, "%s: %zu bytes for the weights could not be had",
+                       sn_gguf_name(loader->gguf), m->page_bytes);
+    for (size_t i = 0; i < loader->n_requests; i++) {
+        loader->total += (double)loader->gguf->tensors[loader->requests[i].tensor].bytes;
+        *loader->requests[i].slot = m->pages + loader->requests[i].offset;
+    }
+    uint8_t *piece = sn_alloc(piece_bytes(loader));
+    if (!piece) return SN_E_NOMEM;
+    sn_status status = read_all(loader, piece);
+    sn_free(piece);
+    if (status == SN_OK) m->fingerprint = fingerprint(loader);
+    return status;
+}
+
+sn_status sn_load_tensors(const sn_gguf *gguf, sn_model *model, const sn_model_options *options) {
+    sn_loader loader = { .gguf = gguf, .model = model, .progress = options->progress,
+                         .progress_user = options->progress_user };
+    sn_status status = sn_packed_read(gguf, &loader.packed);
+    if (status == SN_OK) {
+        loader.used = sn_alloc_array((size_t)gguf->n_tensors, sizeof *loader.used);
+        status = loader.used ? model->arch->bind(&loader, model) : SN_E_NOMEM;
+    }
+    if (status == SN_OK) status = place(&loader);
+    if (status == SN_OK && !options->header_only) status = load_weights(&loader);
+    sn_free(loader.used);
+    sn_free(loader.requests);
+    sn_packed_free(&loader.packed);
+    return status;
+}

@@ -1,0 +1,288 @@
+/*
+ * model.c: from a GGUF file to an immutable model, and what can be asked about it.
+ */
+#include "model.h"
+
+#include "fpenv.h"
+#include "load.h"
+#include "platform.h"
+#include "text/tokenizer.h"
+#include "worker.h"
+
+#include <string.h>
+
+#define DEFAULT_MAX_CHUNK 32
+#define MOST_MAX_CHUNK 4096
+#define CACHE_BYTES (24 << 20) /* weights up to here live in a cache: one thread is fastest */
+
+/* ---- architectures -------------------------------------------------------------------------- */
+
+static const sn_arch *const architectures[] = { &sn_arch_rwkv7 };
+#define N_ARCHITECTURES (sizeof architectures / sizeof architectures[0])
+
+const sn_arch *sn_arch_find(sn_span name) {
+    for (size_t i = 0; i < N_ARCHITECTURES; i++)
+        if (strlen(architectures[i]->name) == name.size &&
+            memcmp(architectures[i]->name, name.data, name.size) == 0)
+            return architectures[i];
+    return NULL;
+}
+
+const char *sn_arch_list(void) {
+    return "rwkv7";
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+void sn_model_options_init(sn_model_options *options) {
+    if (!options) return;
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+}
+
+static sn_status check_options(const sn_model_options *given, sn_model_options *options) {
+    sn_model_options_init(options);
+    if (!given) return SN_OK;
+    if (given->struct_size < sizeof *options)
+        return sn_fail(SN_E_INVAL, "model options: struct_size is %u, expected %zu",
+                       (unsigned)given->struct_size, sizeof *options);
+    *options = *given;
+    if (options->activations != SN_ACTIVATIONS_INT8 && options->activations != SN_ACTIVATIONS_F32)
+        return sn_fail(SN_E_INVAL, "model options: activations is %d", (int)options->activations);
+    if (options->n_threads < 0)
+        return sn_fail(SN_E_INVAL, "model options: n_threads is %d", (int)options->n_threads);
+    if (options->max_chunk < 0 || options->max_chunk > MOST_MAX_CHUNK)
+        return sn_fail(SN_E_INVAL, "model options: max_chunk is %d, outside 0..%d",
+                       (int)options->max_chunk, MOST_MAX_CHUNK);
+    return SN_OK;
+}
+
+/* ---- back ends ------------------------------------------------------------------------------- */
+
+static sn_status find_backend(const char *name, const sn_simd **out) {
+    const sn_simd *table = name ? sn_simd_find(name) : sn_simd_best();
+    if (!table)
+        return sn_fail(SN_E_UNSUPPORTED, "back end '%.40s' is not part of this library", name);
+    if (!sn_simd_usable(table))
+        return sn_fail(SN_E_UNSUPPORTED, "back end '%s': this CPU or its operating system cannot "
+                       "run it", name);
+    *out = table;
+    return SN_OK;
+}
+
+int32_t sn_backend_count(void) {
+    int32_t n = 0;
+    while (sn_simd_at((size_t)n)) n++;
+    return n;
+}
+
+const char *sn_backend_name(int32_t index) {
+    const sn_simd *table = index < 0 ? NULL : sn_simd_at((size_t)index);
+    return table ? table->name : NULL;
+}
+
+int32_t sn_backend_usable(int32_t index) {
+    const sn_simd *table = index < 0 ? NULL : sn_simd_at((size_t)index);
+    return table && sn_simd_usable(table);
+}
+
+sn_status sn_backend_default(const char **name) {
+    const sn_simd *table;
+    if (!name) return sn_fail(SN_E_INVAL, "name is NULL");
+    SN_TRY(find_backend(sn_simd_wanted(), &table));
+    *name = table->name;
+    return SN_OK;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static sn_status copy_text(const sn_gguf *gguf, const char *key, char **out) {
+    sn_span text = { "", 0 };
+    SN_TRY(sn_gguf_get_text(gguf, key, false, &text));
+    *out = sn_alloc(text.size + 1); /* zeroed, so terminated */
+    if (!*out) return SN_E_NOMEM;
+    memcpy(*out, text.data, text.size);
+    return SN_OK;
+}
+
+static sn_status record_tensors(const sn_gguf *gguf, sn_model *m) {
+    m->n_tensors = (size_t)gguf->n_tensors;
+    m->tensors = sn_alloc_array(m->n_tensors, sizeof *m->tensors);
+    if (!m->tensors) return SN_E_NOMEM;
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        const sn_gguf_tensor *from = &gguf->tensors[i];
+        sn_tensor_record *to = &m->tensors[i];
+        double elements = 1;
+        strncpy(to->name, from->name, sizeof to->name - 1); /* the reader bounds names */
+        to->type = sn_type_find(from->type);
+        to->n_dims = from->n_dims;
+        for (uint32_t d = 0; d < 4; d++) to->dims[d] = d < from->n_dims ? from->dims[d] : 1;
+        for (uint32_t d = 0; d < 4; d++) elements *= (double)to->dims[d];
+        to->file_bytes = from->bytes;
+        m->parameters += elements;
+    }
+    return SN_OK;
+}
+
+static sn_status find_architecture(const sn_gguf *gguf, const sn_arch **out) {
+    sn_span name;
+    SN_TRY(sn_gguf_get_text(gguf, "general.architecture", true, &name));
+    *out = sn_arch_find(name);
+    if (*out) return SN_OK;
+    return sn_fail(SN_E_UNSUPPORTED, "%s: architecture '%.*s' is not supported (supported: %s)",
+                   sn_gguf_name(gguf), (int)(name.size < 64 ? name.size : 64), name.data,
+                   sn_arch_list());
+}
+
+static sn_status set_up_execution(sn_model *m, const sn_model_options *options) {
+    int32_t threads = options->n_threads;
+    SN_TRY(find_backend(options->backend ? options->backend : sn_simd_wanted(), &m->simd));
+    if (!threads) threads = m->page_bytes <= CACHE_BYTES ? 1 : sn_platform_cores();
+    return sn_pool_new(threads, &m->pool);
+}
+
+static sn_status fill_model(const sn_gguf *gguf, const sn_model_options *options, sn_model *m) {
+    SN_TRY(find_architecture(gguf, &m->arch));
+    m->f32_activations = options->activations == SN_ACTIVATIONS_F32;
+    m->max_chunk = options->max_chunk ? options->max_chunk : DEFAULT_MAX_CHUNK;
+    m->file_bytes = (double)gguf->file_bytes;
+    SN_TRY(copy_text(gguf, "general.name", &m->name));
+    SN_TRY(copy_text(gguf, "tokenizer.chat_template", &m->chat_template));
+    SN_TRY(sn_tokenizer_from_gguf(gguf, &m->tokenizer));
+    SN_TRY(record_tensors(gguf, m));
+    SN_TRY(sn_load_tensors(gguf, m, options));
+    return options->header_only ? SN_OK : set_up_execution(m, options);
+}
+
+/* Decodes vectors, so it runs under our floating-point environment. */
+SN_WORKER static sn_status load(const sn_gguf *gguf, const sn_model_options *options,
+                                sn_model **out) {
+    sn_model *m = sn_alloc(sizeof *m);
+    if (!m) return SN_E_NOMEM;
+    const sn_status status = fill_model(gguf, options, m);
+    if (status == SN_OK) *out = m;
+    else sn_model_free(m);
+    return status;
+}
+
+static sn_status load_and_close(sn_gguf *gguf, const sn_model_options *options, sn_model **out) {
+    const sn_fpenv saved = sn_fpenv_enter();
+    const sn_status status = load(gguf, options, out);
+    sn_fpenv_leave(saved);
+    sn_gguf_close(gguf);
+    return status;
+}
+
+/* A wanted back end that is not there should be told before a long load. */
+static sn_status prepare(const sn_model_options *given, const void *source, sn_model **model,
+                         sn_model_options *options) {
+    const sn_simd *table;
+    if (!source || !model) return sn_fail(SN_E_INVAL, "%s is NULL", model ? "source" : "model");
+    SN_TRY(check_options(given, options));
+    return find_backend(options->backend ? options->backend : sn_simd_wanted(), &table);
+}
+
+sn_status sn_model_load(const char *path, const sn_model_options *given, sn_model **model) {
+    sn_model_options options;
+    sn_gguf gguf = { 0 };
+    SN_TRY(prepare(given, path, model, &options));
+    SN_TRY(sn_gguf_open(path, &gguf));
+    return load_and_close(&gguf, &options, model);
+}
+
+sn_status sn_model_load_memory(const void *data, size_t size, const sn_model_options *given,
+                               sn_model **model) {
+    sn_model_options options;
+    sn_gguf gguf = { 0 };
+    sn_input input;
+    sn_memory_cursor cursor;
+    SN_TRY(prepare(given, data, model, &options));
+    sn_input_from_memory(&input, "model", data, size, &cursor);
+    SN_TRY(sn_gguf_read(&input, &gguf));
+    return load_and_close(&gguf, &options, model);
+}
+
+sn_status sn_model_load_source(const sn_source *source, const sn_model_options *given,
+                               sn_model **model) {
+    sn_model_options options;
+    sn_gguf gguf = { 0 };
+    SN_TRY(prepare(given, source, model, &options));
+    if (source->struct_size < sizeof *source || !source->read)
+        return sn_fail(SN_E_INVAL, "source: %s", source->read ? "struct_size is too small"
+                                                               : "read is NULL");
+    sn_input input = { .name = source->name ? source->name : "model", .size = source->size,
+                       .read = source->read, .user = source->user };
+    SN_TRY(sn_gguf_read(&input, &gguf));
+    return load_and_close(&gguf, &options, model);
+}
+
+void sn_model_free(sn_model *model) {
+    if (!model) return;
+    sn_pool_free(model->pool);
+    if (model->pages) sn_platform_pages_free(model->pages, model->page_bytes);
+    sn_tokenizer_destroy(model->tokenizer);
+    sn_free(model->weights);
+    sn_free(model->tensors);
+    sn_free(model->name);
+    sn_free(model->chat_template);
+    sn_free(model);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+int32_t sn_model_vocab(const sn_model *model) {
+    return model ? model->vocab : 0;
+}
+
+const sn_tokenizer *sn_model_tokenizer(const sn_model *model) {
+    return model ? model->tokenizer : NULL;
+}
+
+sn_status sn_model_get_info(const sn_model *m, sn_model_info *info) {
+    if (!m || !info) return sn_fail(SN_E_INVAL, "%s is NULL", m ? "info" : "model");
+    if (info->struct_size < sizeof *info)
+        return sn_fail(SN_E_INVAL, "model info: struct_size is %u, expected %zu",
+                       (unsigned)info->struct_size, sizeof *info);
+    *info = (sn_model_info){
+        .struct_size = info->struct_size,
+        .architecture = m->arch->name,
+        .name = m->name,
+        .backend = m->simd ? m->simd->name : "",
+        .chat_template = m->chat_template,
+        .n_layers = m->n_layers, .n_embd = m->n_embd, .n_ffn = m->n_ffn, .n_heads = m->n_heads,
+        .head_size = m->head_size, .vocab = m->vocab,
+        .activations = m->f32_activations ? SN_ACTIVATIONS_F32 : SN_ACTIVATIONS_INT8,
+        .n_threads = m->pool ? sn_pool_threads(m->pool) : 0,
+        .max_chunk = m->max_chunk,
+        .parameters = m->parameters,
+        .file_bytes = m->file_bytes,
+        .resident_bytes = (double)m->page_bytes,
+        .state_bytes = (double)m->state_floats * sizeof(float),
+        .bytes_per_token = m->matrix_bytes + m->vector_bytes + m->row_bytes,
+    };
+    return SN_OK;
+}
+
+int32_t sn_model_tensor_count(const sn_model *model) {
+    return model ? (int32_t)model->n_tensors : 0;
+}
+
+sn_status sn_model_get_tensor(const sn_model *m, int32_t index, sn_tensor_info *info) {
+    if (!m || !info) return sn_fail(SN_E_INVAL, "%s is NULL", m ? "info" : "model");
+    if (info->struct_size < sizeof *info)
+        return sn_fail(SN_E_INVAL, "tensor info: struct_size is %u, expected %zu",
+                       (unsigned)info->struct_size, sizeof *info);
+    if (index < 0 || (size_t)index >= m->n_tensors)
+        return sn_fail(SN_E_INVAL, "tensor %d is outside 0..%zu", (int)index, m->n_tensors - 1);
+    const sn_tensor_record *t = &m->tensors[index];
+    *info = (sn_tensor_info){
+        .struct_size = info->struct_size,
+        .name = t->name,
+        .type = t->type->name,
+        .n_dims = (int32_t)t->n_dims,
+        .file_bytes = (double)t->file_bytes,
+        .resident_bytes = (double)t->resident_bytes,
+    };
+    for (int d = 0; d < 4; d++) info->dims[d] = (double)t->dims[d];
+    return SN_OK;
+}

@@ -1,0 +1,37 @@
+/*
+ * source.h: bytes that come in order, the one way the readers see a file. A file, a block of
+ * memory and the caller's callback all become one; platform.c opens files.
+ */
+#ifndef SN_CORE_SOURCE_H
+#define SN_CORE_SOURCE_H
+
+#include "memory.h"
+
+typedef struct sn_input {
+    const char *name; /* for error texts; outlives the input */
+    uint64_t size;    /* of all the bytes */
+    uint64_t position;
+    size_t (*read)(void *user, void *buffer, size_t bytes); /* 0: no more */
+    void *user;
+    void (*close)(void *user); /* may be NULL */
+} sn_input;
+
+/* Reads exactly `bytes` bytes, in pieces of at most 8 MiB. SN_E_FORMAT if fewer are left. */
+sn_status sn_input_read(sn_input *input, void *buffer, size_t bytes);
+
+/* Moves forward to an absolute position. */
+sn_status sn_input_skip_to(sn_input *input, uint64_t position);
+
+uint64_t sn_input_left(const sn_input *input);
+
+void sn_input_close(sn_input *input);
+
+/* `data` is borrowed until the input is closed. `memory` holds the cursor. */
+typedef struct sn_memory_cursor {
+    const uint8_t *data;
+    size_t left;
+} sn_memory_cursor;
+void sn_input_from_memory(sn_input *input, const char *name, const void *data, size_t bytes,
+                          sn_memory_cursor *cursor);
+
+#endif

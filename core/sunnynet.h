@@ -1,0 +1,419 @@
+/*
+ * sunnynet.h: the public API of SunnyNet, a runtime for recurrent language models
+ * whose state does not grow with context.
+ *
+ *   load a model -> make a state -> prefill the prompt -> step token by token
+ *
+ * The same file, tokens and options give the same bits of every logit on every back end,
+ * with any number of threads, step by step, in chunks or in a batch (docs/determinism.md).
+ *
+ * Conventions, unless a function says otherwise
+ *   errors     Functions that can fail return sn_status: SN_OK is 0, errors are negative.
+ *              sn_last_error() then holds one line that names the thing and the reason.
+ *              Results leave through pointers and are written only on success.
+ *   ownership  Every *_new, *_clone and *_load has one *_free; freeing NULL does nothing.
+ *              Memory passed in is only read during the call and stays the caller's.
+ *   threads    A model and a tokenizer are immutable: any number of threads may use them.
+ *              A state, batch, sampler or text stream belongs to one thread at a time.
+ *   floats     float is IEEE 754 binary32. Functions that compute set the floating-point
+ *              environment they need and restore the caller's before they return.
+ *   strings    UTF-8; where a length stands beside a pointer, no terminating NUL is needed.
+ */
+#ifndef SUNNYNET_H
+#define SUNNYNET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef SN_API
+#if defined(_WIN32) && defined(SN_BUILD_SHARED)
+#define SN_API __declspec(dllexport)
+#elif defined(__GNUC__)
+#define SN_API __attribute__((visibility("default")))
+#else
+#define SN_API
+#endif
+#endif
+
+#define SN_VERSION_MAJOR 0
+#define SN_VERSION_MINOR 1
+#define SN_VERSION_PATCH 0
+#define SN_VERSION "0.1.0"
+
+/* ---- status ------------------------------------------------------------------------- */
+
+#ifndef SN_STATUS_DEFINED
+#define SN_STATUS_DEFINED
+typedef int32_t sn_status;
+#endif
+
+#define SN_OK 0
+#define SN_E_INVAL (-1)       /* an argument is NULL or out of range */
+#define SN_E_NOMEM (-2)       /* memory could not be had */
+#define SN_E_IO (-3)          /* a file could not be opened, read or written */
+#define SN_E_FORMAT (-4)      /* the bytes are not what their format demands */
+#define SN_E_UNSUPPORTED (-5) /* well formed, but not something this build can run */
+#define SN_E_ABORTED (-6)     /* a progress or abort callback asked to stop */
+#define SN_E_NUMERIC (-7)     /* a NaN or an infinity where a number is needed */
+#define SN_E_MISMATCH (-8)    /* a saved state that belongs to another model */
+
+/* "0.1.0"; a static string. */
+SN_API const char *sn_version(void);
+
+/* What a status code means, e.g. "out of memory"; a static string, never NULL. */
+SN_API const char *sn_status_text(sn_status status);
+
+/*
+ * The calling thread's last failure in one line ("x.gguf: tensor 'a': 4096 bytes needed,
+ * 1024 left"); "" if there was none. Valid until the next failure on this thread.
+ */
+SN_API const char *sn_last_error(void);
+
+/* ---- back ends ---------------------------------------------------------------------- */
+
+/* Back ends linked into this library, slowest first. Index 0 is always "scalar". */
+SN_API int32_t sn_backend_count(void);
+
+/* "scalar", "avx2", "avx512-vnni", ...; a static string, NULL if index is out of range. */
+SN_API const char *sn_backend_name(int32_t index);
+
+/* 1 if this CPU (and its operating system) can run the back end, else 0. */
+SN_API int32_t sn_backend_usable(int32_t index);
+
+/*
+ * The back end that a model gets when none is asked for: the one named by the environment
+ * variable SN_ISA, else the fastest usable one. *name is a static string.
+ * SN_E_UNSUPPORTED if SN_ISA names one that is unknown or that this CPU lacks.
+ */
+SN_API sn_status sn_backend_default(const char **name);
+
+/* ---- callbacks ---------------------------------------------------------------------- */
+
+/* Work done so far, in units of the whole (bytes, tokens). Return non-zero to stop: the call
+ * then fails with SN_E_ABORTED. Called on the thread that made the call. */
+typedef int32_t (*sn_progress_fn)(void *user, double done, double total);
+
+/* One line of advice without a newline, e.g. a tokenizer key that is not known. */
+typedef void (*sn_log_fn)(void *user, const char *line);
+
+/*
+ * Bytes that come in order, for models that do not lie in a file: a download, an archive.
+ * read() stores up to `bytes` bytes and returns how many; 0 means that no more will come.
+ */
+typedef struct sn_source {
+    uint32_t struct_size; /* sizeof(sn_source) */
+    const char *name;     /* for error texts; NULL: "model" */
+    uint64_t size;        /* of all the bytes; must be known */
+    size_t (*read)(void *user, void *buffer, size_t bytes);
+    void *user;
+} sn_source;
+
+/* ---- model -------------------------------------------------------------------------- */
+
+typedef struct sn_model sn_model;
+typedef struct sn_tokenizer sn_tokenizer;
+
+#define SN_ACTIVATIONS_INT8 0 /* quantised matrices take activations in blocks of 32 int8 */
+#define SN_ACTIVATIONS_F32 1  /* quantised matrices are multiplied by float activations */
+
+typedef struct sn_model_options {
+    uint32_t struct_size;    /* sizeof(sn_model_options) */
+    const char *backend;     /* NULL: sn_backend_default() */
+    int32_t n_threads;       /* 0: chosen from cores, quota and model size */
+    int32_t activations;     /* SN_ACTIVATIONS_*; f32, f16 and bf16 matrices ignore it */
+    int32_t header_only;     /* 1: read metadata and tokenizer, no weights; no states then */
+    int32_t max_chunk;       /* tokens computed together by prefill; 0: 32 */
+    sn_progress_fn progress; /* may be NULL */
+    void *progress_user;
+    sn_log_fn log; /* may be NULL */
+    void *log_user;
+} sn_model_options;
+
+/* Fills in the defaults, struct_size included. */
+SN_API void sn_model_options_init(sn_model_options *options);
+
+/*
+ * Loads a model from a GGUF file (or the first part of a split one; the other parts are
+ * found beside it). options may be NULL. Nothing is expanded: the weights take about the
+ * room they take in the file. On failure *model is untouched and nothing stays allocated.
+ */
+SN_API sn_status sn_model_load(const char *path, const sn_model_options *options,
+                               sn_model **model);
+
+/* The same from `size` bytes at `data`, which are not needed after the call. */
+SN_API sn_status sn_model_load_memory(const void *data, size_t size,
+                                      const sn_model_options *options, sn_model **model);
+
+/* The same from bytes that come in order. */
+SN_API sn_status sn_model_load_source(const sn_source *source, const sn_model_options *options,
+                                      sn_model **model);
+
+/* All states, batches and texts made from the model must be freed before. */
+SN_API void sn_model_free(sn_model *model);
+
+/* What a model is. Strings belong to the model; sizes are bytes. */
+typedef struct sn_model_info {
+    uint32_t struct_size;     /* in: sizeof(sn_model_info) */
+    const char *architecture; /* "rwkv7" */
+    const char *name;         /* general.name, "" if absent */
+    const char *backend;      /* "" for a header_only model */
+    const char *chat_template; /* tokenizer.chat_template, "" if absent */
+    int32_t n_layers, n_embd, n_ffn, n_heads, head_size, vocab;
+    int32_t activations, n_threads, max_chunk;
+    double parameters;
+    double file_bytes;       /* of all parts */
+    double resident_bytes;   /* of the weights in memory */
+    double state_bytes;      /* of one state's data */
+    double bytes_per_token;  /* weight bytes that one decode step reads */
+} sn_model_info;
+
+SN_API sn_status sn_model_get_info(const sn_model *model, sn_model_info *info);
+
+/* Tokens in the vocabulary, hence floats in a logits buffer. 0 if model is NULL. */
+SN_API int32_t sn_model_vocab(const sn_model *model);
+
+/* One tensor of the file. */
+typedef struct sn_tensor_info {
+    uint32_t struct_size; /* in: sizeof(sn_tensor_info) */
+    const char *name;     /* belongs to the model */
+    const char *type;     /* "Q4_K"; a static string */
+    int32_t n_dims;
+    double dims[4]; /* fastest first: dims[0] is the contiguous row length */
+    double file_bytes;
+    double resident_bytes; /* 0 if the model does not use it */
+} sn_tensor_info;
+
+SN_API int32_t sn_model_tensor_count(const sn_model *model);
+SN_API sn_status sn_model_get_tensor(const sn_model *model, int32_t index, sn_tensor_info *info);
+
+/* The tokenizer that came with the model; it belongs to the model. NULL if there is none. */
+SN_API const sn_tokenizer *sn_model_tokenizer(const sn_model *model);
+
+/* ---- state -------------------------------------------------------------------------- */
+
+typedef struct sn_state sn_state;
+typedef struct sn_sampler sn_sampler;
+
+/* A state at the start of a sequence (all zero, position 0). Keeps a pointer to the model. */
+SN_API sn_status sn_state_new(const sn_model *model, sn_state **state);
+SN_API void sn_state_free(sn_state *state);
+
+/* Back to the start of a sequence. */
+SN_API sn_status sn_state_reset(sn_state *state);
+
+/* A second state that goes on from the same place. */
+SN_API sn_status sn_state_clone(const sn_state *state, sn_state **copy);
+
+/* Tokens the state has seen. A double, so that JavaScript needs no BigInt. */
+SN_API double sn_state_position(const sn_state *state);
+
+/*
+ * Advances the state by one token and writes the scores of the next one.
+ * `logits` holds sn_model_vocab() floats; NULL skips the output head.
+ * SN_E_INVAL if token is outside [0, vocab): the state is unchanged.
+ * SN_E_NUMERIC if an activation is a NaN or infinite: the state is spoiled and refuses
+ * further work until it is reset or restored. Allocates nothing.
+ */
+SN_API sn_status sn_state_step(sn_state *state, int32_t token, float *logits);
+
+/*
+ * Advances the state by `n` tokens, reading the weights once per max_chunk tokens, and
+ * writes the scores after the last one ([vocab], or NULL). n = 0 does nothing. Tokens are
+ * checked before any work. The same bits as n calls of sn_state_step.
+ * SN_E_ABORTED after the callback of sn_state_set_abort: the state has then seen
+ * sn_state_position() tokens and is usable.
+ */
+SN_API sn_status sn_state_prefill(sn_state *state, const int32_t *tokens, int32_t n,
+                                  float *logits);
+
+/* The same, with the scores after every token: logits is [n][vocab]. */
+SN_API sn_status sn_state_prefill_all(sn_state *state, const int32_t *tokens, int32_t n,
+                                      float *logits);
+
+/* Called after every chunk of a prefill with the tokens done and their total. NULL ends it. */
+SN_API sn_status sn_state_set_abort(sn_state *state, sn_progress_fn callback, void *user);
+
+/* Bytes of weights read on behalf of this state so far. */
+SN_API double sn_state_weight_bytes_read(const sn_state *state);
+
+/*
+ * Writes the state in the portable format of docs/state-format.md, with the history of
+ * `sampler` if it is not NULL. *size receives the bytes needed; buffer is written only if
+ * capacity suffices (NULL with 0 asks for the size), else SN_E_INVAL.
+ */
+SN_API sn_status sn_state_save(const sn_state *state, const sn_sampler *sampler, void *buffer,
+                               size_t capacity, size_t *size);
+
+/*
+ * Goes on from saved bytes. SN_E_FORMAT if they are damaged, SN_E_MISMATCH if they belong to
+ * other weights; state and sampler are then unchanged. `sampler` may be NULL; if it is not
+ * and the bytes hold no history, its history becomes empty.
+ */
+SN_API sn_status sn_state_restore(sn_state *state, sn_sampler *sampler, const void *buffer,
+                                  size_t size);
+
+/* The largest absolute difference between two states of one model; 0.0 means equal values.
+ * A NaN on either side gives infinity. */
+SN_API sn_status sn_state_compare(const sn_state *a, const sn_state *b, double *difference);
+
+/* ---- batch -------------------------------------------------------------------------- */
+
+typedef struct sn_batch sn_batch;
+
+/* Room to advance up to `capacity` (1..4096) independent states together. */
+SN_API sn_status sn_batch_new(const sn_model *model, int32_t capacity, sn_batch **batch);
+SN_API void sn_batch_free(sn_batch *batch);
+
+/*
+ * Advances n different states of the batch's model by one token each, reading the weights
+ * once. logits is [n][vocab] or NULL. Each result has the bits of sn_state_step. On
+ * SN_E_INVAL nothing has changed; on SN_E_NUMERIC all n states are spoiled.
+ */
+SN_API sn_status sn_batch_step(sn_batch *batch, sn_state *const *states, const int32_t *tokens,
+                               int32_t n, float *logits);
+
+/* Bytes of weights read by this batch so far. */
+SN_API double sn_batch_weight_bytes_read(const sn_batch *batch);
+
+/* ---- tokenizer ---------------------------------------------------------------------- */
+
+/* From an RWKV world vocabulary file (lines of: id, Python literal, length). */
+SN_API sn_status sn_tokenizer_load(const char *path, sn_tokenizer **tokenizer);
+
+/* Only for tokenizers from sn_tokenizer_load. */
+SN_API void sn_tokenizer_free(sn_tokenizer *tokenizer);
+
+/* Number of ids, the unused ones included. */
+SN_API int32_t sn_tokenizer_vocab(const sn_tokenizer *tokenizer);
+
+/* "rwkv"; a static string. */
+SN_API const char *sn_tokenizer_kind(const sn_tokenizer *tokenizer);
+
+/* Ids of the begin, end-of-text and end-of-turn tokens; -1 where there is none. */
+SN_API int32_t sn_tokenizer_bos(const sn_tokenizer *tokenizer);
+SN_API int32_t sn_tokenizer_eos(const sn_tokenizer *tokenizer);
+SN_API int32_t sn_tokenizer_eot(const sn_tokenizer *tokenizer);
+
+/*
+ * Turns `bytes` bytes of text (any bytes, valid UTF-8 or not) into ids. *n receives the number
+ * of ids needed; at most `capacity` are stored. Call again with more room if *n > capacity.
+ * Control tokens are never made from text. Nothing is added at either end.
+ */
+SN_API sn_status sn_tokenizer_encode(const sn_tokenizer *tokenizer, const char *text,
+                                     size_t bytes, int32_t *ids, int32_t capacity, int32_t *n);
+
+/*
+ * The bytes of one token: possibly part of a character, possibly none (control and unused
+ * tokens). *bytes belongs to the tokenizer. SN_E_INVAL if id is outside the vocabulary.
+ */
+SN_API sn_status sn_tokenizer_token(const sn_tokenizer *tokenizer, int32_t id,
+                                    const char **bytes, size_t *length);
+
+/* ---- text as it is generated -------------------------------------------------------- */
+
+typedef struct sn_text sn_text;
+
+/*
+ * Turns a stream of ids into text: only whole UTF-8 characters come out (bytes that can never
+ * become one come out as U+FFFD), and generation ends before the first of the `n_stops` stop
+ * strings, wherever it lies across tokens. Text that might begin a stop string is held back
+ * until that is decided. The stops are copied; empty ones are refused. The tokenizer must
+ * outlive the stream.
+ */
+SN_API sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *stops,
+                             int32_t n_stops, sn_text **text);
+SN_API void sn_text_free(sn_text *text);
+
+/*
+ * Takes one id. *out, *length receive the text that is now certain (possibly empty; not
+ * NUL-terminated; valid until the next call), *stopped 1 once a stop string was met.
+ */
+SN_API sn_status sn_text_push(sn_text *text, int32_t id, const char **out, size_t *length,
+                              int32_t *stopped);
+
+/* What was held back at the end; an incomplete character becomes U+FFFD. Starts afresh. */
+SN_API sn_status sn_text_finish(sn_text *text, const char **out, size_t *length);
+
+/* ---- sampler ------------------------------------------------------------------------ */
+
+typedef struct sn_logit_bias {
+    int32_t id;
+    float bias; /* added to the logit; -INFINITY forbids the token */
+} sn_logit_bias;
+
+typedef struct sn_sampler_options {
+    uint32_t struct_size;
+    float temperature;        /* 0: greedy. Default 0.8 */
+    int32_t top_k;            /* 0: off. Default 40 */
+    float top_p;              /* 1: off. Default 0.95 */
+    float min_p;              /* 0: off (default): keep tokens with p >= min_p * the best p */
+    float repetition_penalty; /* 1: off (default): divides positive, multiplies negative logits */
+    float presence_penalty;   /* 0: off (default): subtracted once from each token seen */
+    float frequency_penalty;  /* 0: off (default): subtracted per occurrence */
+    int32_t penalty_last_n;   /* tokens looked back at; -1: all; default 64 */
+    uint64_t seed;
+    const sn_logit_bias *bias; /* copied */
+    int32_t n_bias;
+} sn_sampler_options;
+
+SN_API void sn_sampler_options_init(sn_sampler_options *options);
+
+/*
+ * A sampler over `vocab` logits. Steps: bias, penalties, temperature, top-k, top-p, min-p,
+ * draw. With `tokenizer` (may be NULL) its unused ids are never chosen. options may be NULL.
+ * The same seed, options and logits give the same ids on every target.
+ */
+SN_API sn_status sn_sampler_new(int32_t vocab, const sn_tokenizer *tokenizer,
+                                const sn_sampler_options *options, sn_sampler **sampler);
+SN_API void sn_sampler_free(sn_sampler *sampler);
+SN_API sn_status sn_sampler_clone(const sn_sampler *sampler, sn_sampler **copy);
+
+/* Forgets the tokens seen and starts the random numbers again from the seed. */
+SN_API sn_status sn_sampler_reset(sn_sampler *sampler);
+
+/* Notes a token of the prompt or the answer, for the penalties. */
+SN_API sn_status sn_sampler_accept(sn_sampler *sampler, int32_t id);
+
+/*
+ * Chooses the next id from `vocab` logits, which are not changed. Ties go to the lower id.
+ * Does not accept() it. SN_E_NUMERIC if a logit is a NaN or infinite, or if every token is
+ * forbidden.
+ */
+SN_API sn_status sn_sampler_sample(sn_sampler *sampler, const float *logits, int32_t *id);
+
+/* ---- converting --------------------------------------------------------------------- */
+
+typedef struct sn_convert_options {
+    uint32_t struct_size;
+    const char *type; /* "f32", "f16", "bf16", "q8_0", "q4_0"; NULL: keep each tensor's type */
+    int32_t packed;   /* 1: write panels, so that later starts read them straight into place */
+    sn_progress_fn progress;
+    void *progress_user;
+} sn_convert_options;
+
+SN_API void sn_convert_options_init(sn_convert_options *options);
+
+/*
+ * Reads the model at `in` and writes it to `out` as one GGUF file, which appears under its
+ * name only when it is whole. `out` must not be `in`. docs/formats.md says which tensors keep
+ * float32 whatever the type.
+ */
+SN_API sn_status sn_convert(const char *in, const char *out, const sn_convert_options *options);
+
+/* ---- self-test ---------------------------------------------------------------------- */
+
+/*
+ * Runs every kernel of every back end this machine can run and compares it with the scalar one,
+ * bit for bit. `line` (may be NULL) gets one line per back end and kernel.
+ * SN_E_NUMERIC names the first difference.
+ */
+SN_API sn_status sn_selftest(sn_log_fn line, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

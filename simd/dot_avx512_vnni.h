@@ -1,0 +1,22 @@
+/*
+ * dot_avx512_vnni.h: integer dots with AVX-512 VNNI's dpbusd: four u8 x s8 products added to an
+ * int32 without saturation. Contract: dot_scalar.h.
+ */
+#ifndef SN_SIMD_DOT_H
+#define SN_SIMD_DOT_H
+
+typedef vi vdot;
+
+SN_INLINE vdot dot_start(void) { return vi_set1(0); }
+
+SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
+    (void)bits, (void)g;
+    *a = _mm512_dpbusd_epi32(*a, w, _mm512_set1_epi32(x4));
+}
+
+SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
+    (void)bits;
+    return vi_add(*a, vi_set1(bias));
+}
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * dot_scalar.h: exact integer dot products, the specification.
+ *
+ * A block of 32 activations x in -127..127 meets 16 rows of weight codes u, four at a time:
+ * word g of a row holds u of k = 4g .. 4g+3. `bits` is 4, 5, 6 (codes 0 .. 2^bits - 1) or 8
+ * (codes q + 128 with q in -128..127, offset always 128).
+ *
+ *   dot_start(), then dot_add() for ascending g, then dot_total(): sum of (u - offset) x
+ *
+ * for which the caller gives bias = -offset * sum(x). Largest magnitude inside: 32 * 255 * 127
+ * = 1,036,320: far from the end of int32, and every total is below 2^24, hence exact as float.
+ */
+#ifndef SN_SIMD_DOT_H
+#define SN_SIMD_DOT_H
+
+typedef vi vdot;
+
+SN_INLINE vdot dot_start(void) { return vi_set1(0); }
+
+SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
+    (void)bits, (void)g;
+    for (int l = 0; l < 16; l++)
+        for (int j = 0; j < 4; j++) {
+            int32_t u = (int32_t)((uint32_t)w.v[l] >> (8 * j) & 0xff);
+            int32_t x = (int8_t)((uint32_t)x4 >> (8 * j));
+            a->v[l] += u * x;
+        }
+}
+
+SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
+    (void)bits;
+    return vi_add(*a, vi_set1(bias));
+}
+
+#endif

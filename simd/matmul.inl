@@ -1,0 +1,334 @@
+/*
+ * matmul.inl: panel matrices times tokens, for every layout of core/quant/panel.h, once over
+ * the vector and dot headers. One token keeps its sums in registers with VF_PANELS panels in
+ * flight; more tokens share each panel's block, their running sums staying in y. Both add in
+ * the same order, so their bits agree (simd.h states it).
+ */
+
+#define PREFETCH_AHEAD 2048 /* bytes; 1 to 4 KiB measured alike, less is too late */
+
+/* ---- what a layout looks like ----------------------------------------------------------- */
+
+typedef struct layout_traits {
+    int bits;       /* of a code; 0: a float layout */
+    int offset;     /* q = code - offset */
+    int has_min;    /* weight = scale * q + min */
+    size_t quants;  /* bytes of 16 rows x 32 codes */
+    size_t block;   /* quants and scales; of a float layout: one k */
+    size_t header;  /* bytes before every eight blocks */
+} layout_traits;
+
+SN_INLINE layout_traits traits_of(sn_layout layout) {
+    switch (layout) {
+    case SN_LAYOUT_F32: return (layout_traits){ .block = 64 };
+    case SN_LAYOUT_F16:
+    case SN_LAYOUT_BF16: return (layout_traits){ .block = 32 };
+    case SN_LAYOUT_Q8_0: return (layout_traits){ 8, 128, 0, 512, 544, 0 };
+    case SN_LAYOUT_Q4_0: return (layout_traits){ 4, 8, 0, 256, 288, 0 };
+    case SN_LAYOUT_Q4_1: return (layout_traits){ 4, 0, 1, 256, 320, 0 };
+    case SN_LAYOUT_Q5_0: return (layout_traits){ 5, 16, 0, 320, 352, 0 };
+    case SN_LAYOUT_Q5_1: return (layout_traits){ 5, 0, 1, 320, 384, 0 };
+    case SN_LAYOUT_Q4_K: return (layout_traits){ 4, 0, 1, 256, 288, 64 };
+    case SN_LAYOUT_Q5_K: return (layout_traits){ 5, 0, 1, 320, 352, 64 };
+    default: return (layout_traits){ 6, 32, 0, 384, 416, 32 }; /* Q6_K */
+    }
+}
+
+/* Where block b of a panel begins. */
+SN_INLINE const uint8_t *block_at(sn_layout layout, const uint8_t *panel, size_t b) {
+    const layout_traits t = traits_of(layout);
+    return t.header ? panel + b / 8 * (t.header + 8 * t.block) + t.header + b % 8 * t.block
+                    : panel + b * t.block;
+}
+
+/* The four codes of k = 4g .. 4g+3 of each row. */
+SN_INLINE vi code_word(int bits, const uint8_t *quants, int g) {
+    if (bits == 8) return vi_load(quants + 64 * g);
+    vi nibbles = vi_load(quants + 64 * (g & 3));
+    vi word = vi_and(g < 4 ? nibbles : vi_shr(nibbles, 4), vi_set1(0x0f0f0f0f));
+    if (bits == 5) {
+        vi high = vi_and(vi_shr(vi_load(quants + 256), g), vi_set1(0x01010101));
+        word = vi_or(word, vi_shl(high, 4));
+    }
+    if (bits == 6) {
+        vi high = vi_load(quants + 256 + 64 * (g >> 2));
+        high = vi_and(vi_shr(high, 2 * (g & 3)), vi_set1(0x03030303));
+        word = vi_or(word, vi_shl(high, 4));
+    }
+    return word;
+}
+
+/* A block's scales: weight = scale * q + min, for Q6_K scale * part[half] * q. */
+typedef struct block_scales {
+    vf scale, min;
+    vi part[2];
+} block_scales;
+
+SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t b) {
+    const layout_traits t = traits_of(layout);
+    const uint8_t *scales = block_at(layout, panel, b) + t.quants;
+    block_scales s;
+    if (!t.header) {
+        s.scale = vf_load_f16(scales);
+        if (t.has_min) s.min = vf_load_f16(scales + 32);
+        return s;
+    }
+    const uint8_t *header = panel + b / 8 * (t.header + 8 * t.block);
+    s.scale = vf_load_f16(header);
+    if (layout == SN_LAYOUT_Q6_K) {
+        s.part[0] = vi_load_i8(scales);
+        s.part[1] = vi_load_i8(scales + 16);
+    } else {
+        s.scale = vf_mul(s.scale, vf_of_int(vi_load_u8(scales)));
+        s.min = vf_neg(vf_mul(vf_load_f16(header + 32), vf_of_int(vi_load_u8(scales + 16))));
+    }
+    return s;
+}
+
+/* ---- float activations -------------------------------------------------------------------- */
+
+/* 16 weights of a float layout. */
+SN_INLINE vf load_weights(sn_layout layout, const uint8_t *p) {
+    if (layout == SN_LAYOUT_F16) return vf_load_f16(p);
+    if (layout == SN_LAYOUT_BF16) return vf_load_bf16(p);
+    float row[16]; /* a copy that compiles to a load: p is aligned, its type is not float */
+    memcpy(row, p, 64);
+    return vf_load(row);
+}
+
+/* Block b of a quantised layout as float32 [32][16], exactly as its format decodes. */
+SN_INLINE void decode_block(sn_layout layout, float *w, const uint8_t *panel, size_t b) {
+    const layout_traits t = traits_of(layout);
+    const block_scales s = scales_of(layout, panel, b);
+    const uint8_t *quants = block_at(layout, panel, b);
+    for (int g = 0; g < 8; g++) {
+        vi word = code_word(t.bits, quants, g);
+        vf scale = s.scale;
+        if (layout == SN_LAYOUT_Q6_K) scale = vf_mul(scale, vf_of_int(s.part[g / 4]));
+        for (int j = 0; j < 4; j++) {
+            vi code = vi_and(vi_shr(word, 8 * j), vi_set1(0xff));
+            vf value = vf_mul(scale, vf_of_int(vi_sub(code, vi_set1(t.offset))));
+            if (t.has_min) value = vf_add(value, s.min);
+            vf_store(w + 16 * (4 * g + j), value);
+        }
+    }
+}
+
+/* k0 .. k0+n-1 of a panel as float32 [n][16]: in place if it is float32, else in `buffer`. */
+SN_INLINE const float *float_block(sn_layout layout, float *buffer, const uint8_t *panel,
+                                   size_t k0, size_t n) {
+    if (layout == SN_LAYOUT_F32) return (const float *)(const void *)(panel + 64 * k0);
+    if (layout == SN_LAYOUT_F16 || layout == SN_LAYOUT_BF16) {
+        for (size_t i = 0; i < n; i++)
+            vf_store(buffer + 16 * i, load_weights(layout, panel + 32 * (k0 + i)));
+    } else {
+        decode_block(layout, buffer, panel, k0 / 32);
+    }
+    return buffer;
+}
+
+/* y[t] += the block's sums for nt tokens. */
+SN_INLINE void float_tile(int nt, float *y, size_t y_stride, const float *w, size_t n,
+                          const float *x, size_t x_stride) {
+    vf sum[8];
+    SN_UNROLL for (int t = 0; t < nt; t++) sum[t] = vf_zero();
+    for (size_t i = 0; i < n; i++) {
+        const vf wi = vf_load(w + 16 * i);
+        SN_UNROLL for (int t = 0; t < nt; t++)
+            sum[t] = vf_mla(wi, vf_set1(x[(size_t)t * x_stride + i]), sum[t]);
+    }
+    SN_UNROLL for (int t = 0; t < nt; t++) {
+        float *yt = y + (size_t)t * y_stride;
+        vf_store(yt, vf_add(vf_load(yt), sum[t]));
+    }
+}
+
+SN_INLINE void float_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
+                           size_t k, const float *x, size_t x_stride, size_t n_tokens) {
+    SN_ALIGN64 float buffer[32 * 16];
+    for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_zero());
+    for (size_t k0 = 0; k0 < k; k0 += 32) {
+        const size_t n = k - k0 < 32 ? k - k0 : 32;
+        const float *w = float_block(layout, buffer, panel, k0, n);
+        size_t t = 0;
+#define FLOAT_TILE(NT)                                                                        \
+    for (; t + (NT) <= n_tokens; t += (NT))                                                   \
+        float_tile(NT, y + t * y_stride, y_stride, w, n, x + t * x_stride + k0, x_stride)
+        FLOAT_TILE(VF_TILE);
+        FLOAT_TILE(2);
+        FLOAT_TILE(1);
+#undef FLOAT_TILE
+    }
+}
+
+/* One token, np panels of a float layout in flight. */
+SN_INLINE void float_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
+                          size_t panel_bytes, size_t k, const float *x) {
+    const size_t row = traits_of(layout).block;
+    vf total[2];
+    SN_UNROLL for (int p = 0; p < np; p++) total[p] = vf_zero();
+    for (size_t k0 = 0; k0 < k; k0 += 32) {
+        const size_t end = k - k0 < 32 ? k : k0 + 32;
+        vf sum[2];
+        SN_UNROLL for (int p = 0; p < np; p++) sum[p] = vf_zero();
+        for (size_t i = k0; i < end; i++) {
+            const vf xi = vf_set1(x[i]);
+            SN_UNROLL for (int p = 0; p < np; p++) {
+                const uint8_t *w = panels + (size_t)p * panel_bytes + i * row;
+                prefetch(w + PREFETCH_AHEAD);
+                sum[p] = vf_mla(load_weights(layout, w), xi, sum[p]);
+            }
+        }
+        SN_UNROLL for (int p = 0; p < np; p++) total[p] = vf_add(total[p], sum[p]);
+    }
+    SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, total[p]);
+}
+
+SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
+                            size_t panel_bytes, size_t n_panels, size_t k, const float *x,
+                            size_t x_stride, size_t n_tokens) {
+    size_t p = 0;
+    if (n_tokens == 1 && layout <= SN_LAYOUT_BF16) {
+        for (; p + VF_PANELS <= n_panels; p += VF_PANELS)
+            float_gemv(layout, VF_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+        for (; p < n_panels; p++)
+            float_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+    }
+    for (; p < n_panels; p++)
+        float_panel(layout, y + 16 * p, y_stride, panels + p * panel_bytes, k, x, x_stride,
+                    n_tokens);
+}
+
+/* ---- int8 activations ---------------------------------------------------------------------- */
+
+/* acc += block b of one panel for the token whose rows begin at q, scale and sum. */
+SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *dot, float x_scale,
+                          const int32_t *sum, vf acc) {
+    const layout_traits t = traits_of(layout);
+    const int32_t block_sum = sum[0] + sum[1];
+    vi total;
+    if (layout == SN_LAYOUT_Q6_K) { /* |total| <= 2 * 16 * 32 * 127 * 128 < 2^24 */
+        total = vi_add(vi_mul(s->part[0], dot_total(&dot[0], t.bits, -t.offset * sum[0])),
+                       vi_mul(s->part[1], dot_total(&dot[1], t.bits, -t.offset * sum[1])));
+    } else {
+        total = dot_total(&dot[0], t.bits, -t.offset * block_sum);
+    }
+    const vf xs = vf_set1(x_scale);
+    acc = vf_add(acc, vf_mul(vf_of_int(total), vf_mul(s->scale, xs)));
+    if (t.has_min)
+        acc = vf_add(acc, vf_mul(vf_set1((float)block_sum), vf_mul(s->min, xs)));
+    return acc;
+}
+
+/* y[t] += block b for nt tokens; `words` are the block's eight code words. */
+SN_INLINE void q8_tile(sn_layout layout, int nt, float *y, size_t y_stride, const vi *words,
+                       const block_scales *s, sn_q8_rows x, size_t b) {
+    const int bits = traits_of(layout).bits, halves = layout == SN_LAYOUT_Q6_K ? 2 : 1;
+    const int8_t *q = x.q + 32 * b;
+    vdot dot[8][2];
+    SN_UNROLL for (int t = 0; t < nt; t++) dot[t][0] = dot[t][1] = dot_start();
+    SN_UNROLL for (int g = 0; g < 8; g++) {
+        const vi w = vi_load(words + g);
+        SN_UNROLL for (int t = 0; t < nt; t++)
+            dot_add(&dot[t][g * halves / 8], bits, g, w,
+                    load_i32(q + (size_t)t * x.q_stride + 4 * g));
+    }
+    SN_UNROLL for (int t = 0; t < nt; t++) {
+        const size_t row = (size_t)t * x.q_stride;
+        float *yt = y + (size_t)t * y_stride;
+        vf_store(yt, q8_block_end(layout, s, dot[t], x.scale[row / 32 + b],
+                                  x.sum + row / 16 + 2 * b, vf_load(yt)));
+    }
+}
+
+SN_INLINE sn_q8_rows q8_from_token(sn_q8_rows x, size_t t) {
+    return (sn_q8_rows){ x.q + t * x.q_stride, x.scale + t * (x.q_stride / 32),
+                         x.sum + t * (x.q_stride / 16), x.q_stride };
+}
+
+SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
+                        size_t k, sn_q8_rows x, size_t n_tokens) {
+    const int bits = traits_of(layout).bits;
+    SN_ALIGN64 vi words[8];
+    for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_zero());
+    for (size_t b = 0; b < k / 32; b++) {
+        const uint8_t *quants = block_at(layout, panel, b);
+        const block_scales s = scales_of(layout, panel, b);
+        for (int g = 0; g < 8; g++) words[g] = code_word(bits, quants, g);
+        size_t t = 0;
+#define Q8_TILE(NT)                                                                           \
+    for (; t + (NT) <= n_tokens; t += (NT))                                                   \
+        q8_tile(layout, NT, y + t * y_stride, y_stride, words, &s, q8_from_token(x, t), b)
+        Q8_TILE(VQ_TILE);
+        Q8_TILE(1);
+#undef Q8_TILE
+    }
+}
+
+/* One token, np panels in flight. */
+SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
+                       size_t panel_bytes, size_t k, sn_q8_rows x) {
+    const layout_traits t = traits_of(layout);
+    const int halves = layout == SN_LAYOUT_Q6_K ? 2 : 1;
+    vf acc[2];
+    SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
+    for (size_t b = 0; b < k / 32; b++) {
+        SN_UNROLL for (int p = 0; p < np; p++) {
+            const uint8_t *panel = panels + (size_t)p * panel_bytes;
+            const uint8_t *quants = block_at(layout, panel, b);
+            const block_scales s = scales_of(layout, panel, b);
+            vdot dot[2] = { dot_start(), dot_start() };
+            SN_UNROLL for (int g = 0; g < 8; g++) {
+                if (g * 64 < (int)t.block) prefetch(quants + 64 * g + PREFETCH_AHEAD);
+                dot_add(&dot[g * halves / 8], t.bits, g, code_word(t.bits, quants, g),
+                        load_i32(x.q + 32 * b + 4 * (size_t)g));
+            }
+            acc[p] = q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc[p]);
+        }
+    }
+    SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, acc[p]);
+}
+
+SN_INLINE void matmul_int8(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
+                           size_t panel_bytes, size_t n_panels, size_t k, sn_q8_rows x,
+                           size_t n_tokens) {
+    size_t p = 0;
+    if (n_tokens == 1) {
+        for (; p + VF_PANELS <= n_panels; p += VF_PANELS)
+            q8_gemv(layout, VF_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+        for (; p < n_panels; p++)
+            q8_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+    }
+    for (; p < n_panels; p++)
+        q8_panel(layout, y + 16 * p, y_stride, panels + p * panel_bytes, k, x, n_tokens);
+}
+
+/* ---- one function per layout ---------------------------------------------------------------- */
+
+#define DEFINE_MATMUL_F32(LAYOUT)                                                             \
+    static void matmul_f32_##LAYOUT(float *y, size_t y_stride, const uint8_t *panels,         \
+                                    size_t panel_bytes, size_t n_panels, size_t k,            \
+                                    const float *x, size_t x_stride, size_t n_tokens) {       \
+        matmul_float(SN_LAYOUT_##LAYOUT, y, y_stride, panels, panel_bytes, n_panels, k, x,    \
+                     x_stride, n_tokens);                                                     \
+    }
+#define DEFINE_MATMUL(LAYOUT)                                                                 \
+    DEFINE_MATMUL_F32(LAYOUT)                                                                 \
+    static void matmul_q8_##LAYOUT(float *y, size_t y_stride, const uint8_t *panels,          \
+                                   size_t panel_bytes, size_t n_panels, size_t k,             \
+                                   sn_q8_rows x, size_t n_tokens) {                           \
+        matmul_int8(SN_LAYOUT_##LAYOUT, y, y_stride, panels, panel_bytes, n_panels, k, x,     \
+                    n_tokens);                                                                \
+    }
+
+DEFINE_MATMUL_F32(F32)
+DEFINE_MATMUL_F32(F16)
+DEFINE_MATMUL_F32(BF16)
+DEFINE_MATMUL(Q8_0)
+DEFINE_MATMUL(Q4_0)
+DEFINE_MATMUL(Q4_1)
+DEFINE_MATMUL(Q5_0)
+DEFINE_MATMUL(Q5_1)
+DEFINE_MATMUL(Q4_K)
+DEFINE_MATMUL(Q5_K)
+DEFINE_MATMUL(Q6_K)

@@ -1,0 +1,119 @@
+/*
+ * simd.h: the vector kernels as one table of pointers per back end, and how to get a table.
+ *
+ * Every back end gives the same bits as "scalar" for every kernel: same operations, same order,
+ * each rounded to float32 (docs/determinism.md). Kernels check nothing; callers have. Pointers
+ * need no alignment beyond their element's unless a comment says so; sizes may be any number,
+ * 0 included. Outputs may be the same array as an input of the same shape, never a shifted one.
+ * Nothing outside the stated outputs is written; inputs may not be read past their end.
+ */
+#ifndef SN_SIMD_H
+#define SN_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Panel layouts a matrix product knows (core/quant/panel.h describes their bytes). */
+typedef enum sn_layout {
+    SN_LAYOUT_F32, SN_LAYOUT_F16, SN_LAYOUT_BF16, SN_LAYOUT_Q8_0, SN_LAYOUT_Q4_0,
+    SN_LAYOUT_Q4_1, SN_LAYOUT_Q5_0, SN_LAYOUT_Q5_1, SN_LAYOUT_Q4_K, SN_LAYOUT_Q5_K,
+    SN_LAYOUT_Q6_K, SN_LAYOUT_COUNT
+} sn_layout;
+
+/*
+ * Float activations: y[t][16 p + r] = sum over k of W(row, k) x[t][k] for the panels p of
+ * [0, n_panels) and tokens t of [0, n_tokens).
+ *   panels   n_panels panels of panel_bytes each, 64-byte aligned
+ *   x        [n_tokens][x_stride], k elements used
+ *   y        [n_tokens][y_stride], 16 n_panels elements written
+ * Order: blocks of 32 k; inside one, from +0, s = s + W x in ascending k; total = total + s.
+ */
+typedef void (*sn_matmul_f32)(float *y, size_t y_stride, const uint8_t *panels,
+                              size_t panel_bytes, size_t n_panels, size_t k, const float *x,
+                              size_t x_stride, size_t n_tokens);
+
+/*
+ * Activations as blocks of 32 int8: x[i] = q[i] * scale[i / 32]; sum[h] = sum of the q of half
+ * a block, i / 16 = h. A token's row of q takes q_stride bytes (a multiple of 32), of scale
+ * q_stride / 32 and of sum q_stride / 16 elements.
+ */
+typedef struct sn_q8_rows {
+    const int8_t *q;
+    const float *scale;
+    const int32_t *sum;
+    size_t q_stride;
+} sn_q8_rows;
+
+/* Integer activations: one exact int32 total per block, then float(total) * (w_scale * x_scale)
+ * added in ascending blocks; a min-term follows its block's total. k is a multiple of 32. */
+typedef void (*sn_matmul_q8)(float *y, size_t y_stride, const uint8_t *panels,
+                             size_t panel_bytes, size_t n_panels, size_t k, sn_q8_rows x,
+                             size_t n_tokens);
+
+typedef void (*sn_map)(float *y, const float *x, size_t n);
+
+typedef struct sn_simd {
+    const char *name;
+
+    /* ---- matrix products, by layout; q8 is NULL for the float layouts ---- */
+    sn_matmul_f32 matmul_f32[SN_LAYOUT_COUNT];
+    sn_matmul_q8 matmul_q8[SN_LAYOUT_COUNT];
+
+    /*
+     * One row of k (a multiple of 32) activations to int8 blocks. amax = max |x| of a block;
+     * below 2^-100 the block is zero (scale 0); else q = rne(x * (127 / amax)), scale =
+     * amax / 127. Returns 0 if a value is a NaN or infinite (outputs then undefined), else 1.
+     */
+    int (*quantize_q8)(int8_t *q, float *scale, int32_t *sum, const float *x, size_t k);
+
+    /* ---- element-wise functions; error bounds in simd/vmath.inl ---- */
+    sn_map exp, tanh, sigmoid, log1p, softplus;
+    sn_map relu_squared; /* max(x, 0)^2 */
+    sn_map decay_rwkv7;  /* exp(-exp(-1/2) sigmoid(x)) */
+
+    /* ---- element-wise arithmetic ---- */
+    void (*add)(float *y, const float *a, const float *b, size_t n);      /* a + b */
+    void (*mul)(float *y, const float *a, const float *b, size_t n);      /* a b */
+    void (*lerp)(float *y, const float *a, const float *b, const float *m,
+                 size_t n); /* a + m (b - a) */
+    void (*axpy)(float *y, float a, const float *x, size_t n); /* y + a x */
+
+    /* ---- reductions: 16 lanes, one tree ---- */
+    /* y = (x - mean) / sqrt(var + eps) * weight + bias; population variance */
+    void (*layer_norm)(float *y, const float *x, const float *weight, const float *bias, size_t n,
+                       float eps);
+    /* y = x / max(sqrt(sum x^2), floor) */
+    void (*l2_normalize)(float *y, const float *x, size_t n, float floor);
+    /* sum of a b c */
+    float (*dot3)(const float *a, const float *b, const float *c, size_t n);
+
+    /*
+     * Rank-1 matrix recurrence of one head over n_tokens tokens. The state S[key][value] is
+     * key-major, lanes are values. Per token, with every S on the right the old one:
+     *   p[i]    = sum over j of S[j][i] u[j]          ascending j, from +0
+     *   S[j][i] = (S[j][i] w[j] - p[i] b[j]) + v[i] k[j]
+     *   y[i]    = sum over j of S[j][i] r[j]          the new S, ascending j, from +0
+     * w u k b r are [n_tokens][stride] with n_keys used, v y likewise with n_values used.
+     * (RWKV-7: Peng et al. 2025, u = kappa, b = kappa a.)
+     */
+    void (*rank1_scan)(float *y, float *S, size_t n_keys, size_t n_values, const float *w,
+                       const float *u, const float *k, const float *b, const float *r,
+                       const float *v, size_t stride, size_t n_tokens);
+} sn_simd;
+
+/* Tables linked in, slowest first; index 0 is the scalar one. NULL past the end. */
+const sn_simd *sn_simd_at(size_t index);
+
+/* 1 if this CPU and its operating system can run the table. */
+int sn_simd_usable(const sn_simd *table);
+
+/* By name; NULL if it is not linked in. */
+const sn_simd *sn_simd_find(const char *name);
+
+/* The name in SN_ISA, or NULL if the variable is unset or empty. */
+const char *sn_simd_wanted(void);
+
+/* The fastest usable table. */
+const sn_simd *sn_simd_best(void);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * vec_common.h: operations that follow from those of a vec_<isa>.h, which comes first.
+ */
+#ifndef SN_SIMD_VEC_COMMON_H
+#define SN_SIMD_VEC_COMMON_H
+
+/* a b + c, rounded twice: no back end may fuse it. */
+SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
+
+/* sqrt(x) in all lanes. The builtin compiles to the instruction, which rounds correctly. */
+SN_INLINE vf vf_sqrt1(float x) { return vf_set1(__builtin_sqrtf(x)); }
+
+/* The largest lane, by the rule of vf_max; order does not matter for numbers. */
+SN_INLINE float vf_hmax(vf a) {
+    float v[16];
+    vf_store(v, a);
+    for (int width = 8; width; width /= 2)
+        for (int l = 0; l < width; l++) v[l] = v[l] > v[l + width] ? v[l] : v[l + width];
+    return v[0];
+}
+
+/* Lanes whose sign bit is set take a, the others b. */
+SN_INLINE vf vf_by_sign(vf sign, vf a, vf b) {
+    return vf_select(vf_less(sign, vf_zero()), a, b);
+}
+
+#endif

@@ -1,4 +1,4 @@
-# SunnyNet. `make help` lists the targets. Everything is built under build/<target>/.
+# SunnyNet. `make help` lists the targets. Everything is built under build/<variant>/.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -7,23 +7,39 @@ BUILD ?= build/native
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+OBJCOPY ?= objcopy
+CFLAGS ?= -O3 -g
+LDFLAGS ?=
+FUZZ_SECONDS ?= 60
+
 # `make V=1` shows the commands.
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1) $@")
-CFLAGS ?= -O3 -g
-LDFLAGS ?=
 
-# What correctness needs stands after the user's CFLAGS and survives -Ofast -march=native:
-# no contraction to FMA, no reassociation, no instruction set beyond the baseline but in the
-# back ends' own objects.
+# A build folder's name chooses its variant: `make BUILD=build/asan compile-tests`. They take
+# clang, whose sanitizers know how today's kernels lay out memory; gcc's in Debian 12 do not.
+# Pointer overflow is left out: it doubles the time to compile and address sees what it sees.
+SANITIZER_asan := -fsanitize=address,undefined -fno-sanitize=pointer-overflow \
+                  -fno-sanitize-recover=all
+SANITIZER_tsan := -fsanitize=thread
+SANITIZER_fuzz := -fsanitize=fuzzer-no-link $(SANITIZER_asan)
+SANITIZER := $(SANITIZER_$(notdir $(BUILD)))
+ifneq ($(SANITIZER),)
+CC := clang-19
+CFLAGS := -O1 -gline-tables-only -fno-omit-frame-pointer
+endif
+
+# What correctness needs stands after the user's CFLAGS and survives -Ofast -march=native: no
+# contraction to FMA, no reassociation, no instruction set beyond the baseline but in the back
+# ends' own objects. CFLAGS never reach the link: -Ofast there sets flush-to-zero.
 SN_WARN := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 SN_CFLAGS := -std=c11 $(SN_WARN) -fvisibility=hidden -fPIC -fno-fast-math -ffp-contract=off \
-             -fno-math-errno -fno-lto -Icore -Isimd -MMD -MP
+             -fno-math-errno -fno-lto $(SANITIZER) -Icore -Isimd -MMD -MP
 
 ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 
 # Each back end's own instruction set, in one list. No -mfma anywhere.
-BASE_x86_64       := -march=x86-64 -mtune=generic
+BASE_x86_64       := -march=x86-64 -mtune=generic -mno-sse3 -mfpmath=sse
 ISA_scalar        :=
 ISA_avx2          := -mavx2 -mf16c
 ISA_avx2-vnni     := $(ISA_avx2) -mavxvnni
@@ -34,57 +50,188 @@ ISAS_x86_64 := scalar avx2 avx2-vnni avx512 avx512-vnni
 ISAS := $(or $(ISAS_$(ARCH)),scalar)
 BASE := $(BASE_$(ARCH))
 
-CORE_SRC := $(sort $(wildcard core/*.c core/*/*.c))
-SIMD_SRC := simd/cpu.c simd/fpenv.c
+CORE_SRC := $(sort $(wildcard core/*.c core/*/*.c)) simd/cpu.c simd/fpenv.c
 CLI_SRC  := $(sort $(wildcard wasi/*.c))
 TEST_SRC := $(sort $(wildcard tests/c/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
-CORE_OBJ := $(call obj,$(CORE_SRC) $(SIMD_SRC))
-BACKEND_OBJ := $(foreach isa,$(ISAS),$(BUILD)/simd/backend_$(subst -,_,$(isa)).o)
-DISPATCH_OBJ := $(BUILD)/simd/dispatch.o
-CLI_OBJ := $(call obj,$(CLI_SRC))
+backend = $(BUILD)/simd/backend_$(subst -,_,$(1)).o
+CORE_OBJ := $(call obj,$(CORE_SRC))
+LIB_OBJ  := $(CORE_OBJ) $(foreach isa,$(ISAS),$(call backend,$(isa))) $(BUILD)/simd/dispatch.o
+CLI_OBJ  := $(call obj,$(CLI_SRC))
+TEST_OBJ := $(call obj,$(TEST_SRC))
 TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(TEST_SRC))
-LIBS := -pthread -lm
+FUZZERS := $(patsubst tests/c/%.c,build/fuzz/%,$(filter tests/c/fuzz_%.c,$(TEST_SRC)))
+SUITES := $(sort $(wildcard tests/*.test.mjs))
 
-.PHONY: all run test lib help clean bench check-layers check-nofma compile-tests
+.PHONY: all run bench test lib install-deps compile-tests check-native check-asan check-ubsan \
+        check-tsan check-abi check-nofma check-layers fuzz help clean FORCE
 .DELETE_ON_ERROR:
+.SECONDARY:
 
-all: $(BUILD)/sunnynet $(BUILD)/libsunnynet.so $(BUILD)/libsunnynet.a
+LIBRARIES := $(BUILD)/libsunnynet.so $(BUILD)/libsunnynet.a
+
+all: $(BUILD)/sunnynet $(LIBRARIES) ## the command and the libraries, into build/native
+
+run: $(BUILD)/sunnynet ## builds the command and generates text from the bundled model
+	$(Q)$< run
+
+bench: $(BUILD)/sunnynet ## measures the speed of the bundled model; BENCH_ARGS="-m FILE"
+	$(Q)$< bench $(BENCH_ARGS)
 
 # ---- objects ---------------------------------------------------------------------------------
+
+# Rewritten only when the compiler or its flags change, and then every object is.
+FLAGS := $(shell $(CC) -dumpfullversion -dumpversion) $(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE) \
+         $(foreach isa,$(ISAS),$(isa): $(ISA_$(isa)))
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
+
+$(LIB_OBJ) $(CLI_OBJ) $(TEST_OBJ): Makefile $(BUILD)/flags
+
+compile = $(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE) -c -o $@ $<
+	$(Q)$(compile) -c -o $@ $<
 
-# Only the back ends get their instruction set; the scalar one is optimised for size of code,
-# its loops over 16 lanes gain nothing from -O3.
+# Only the back ends get their instruction set.
 define BACKEND_RULE
-$(BUILD)/simd/backend_$(subst -,_,$(1)).o: simd/backend_$(subst -,_,$(1)).c
+$(call backend,$(1)): simd/backend_$(subst -,_,$(1)).c
 	@mkdir -p $$(@D)
 	$$(call say,CC)
-	$$(Q)$$(CC) $$(CFLAGS) $$(SN_CFLAGS) $$(BASE) $$(ISA_$(1)) -c -o $$@ $$<
+	$$(Q)$$(compile) $$(ISA_$(1)) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call BACKEND_RULE,$(isa))))
 
-$(BUILD)/libsunnynet.a: $(CORE_OBJ) $(BACKEND_OBJ) $(DISPATCH_OBJ)
+# dispatch.c is told which back ends are linked in.
+have = $(foreach isa,$(1),-DSN_HAVE_$(subst -,_,$(isa)))
+
+$(BUILD)/simd/dispatch.o: simd/dispatch.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(compile) $(call have,$(ISAS)) -c -o $@ $<
+
+# ---- libraries and programs ------------------------------------------------------------------
+
+# Without libm: -z defs refuses a library that would need it.
+link_shared = $(CC) -shared -Wl,-soname,libsunnynet.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS)
+link_program = $(CC) $(LDFLAGS) $(SANITIZER)
+
+$(BUILD)/libsunnynet.so: $(LIB_OBJ)
+	$(call say,LD)
+	$(Q)$(link_shared) -o $@ $^ -pthread
+	$(Q)ln -sf $(@F) $@.$(SOVERSION)
+
+# One object whose only global symbols are the public ones: the library's own names cannot
+# clash with those of a program it is linked into.
+define archive
 	$(call say,AR)
 	$(Q)rm -f $@
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(CC) -r -nostdlib -o $(@D)/sunnynet.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(@D)/sunnynet.o
+	$(Q)$(AR) rcs $@ $(@D)/sunnynet.o
+	$(Q)rm -f $(@D)/sunnynet.o
+endef
 
-$(BUILD)/libsunnynet.so: $(CORE_OBJ) $(BACKEND_OBJ) $(DISPATCH_OBJ)
-	$(call say,LD)
-	$(Q)$(CC) -shared -Wl,-soname,libsunnynet.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/libsunnynet.a: $(LIB_OBJ)
+	$(archive)
 
 $(BUILD)/sunnynet: $(CLI_OBJ) $(BUILD)/libsunnynet.a
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(link_program) -o $@ $^ -pthread -lm
 
-$(BUILD)/tests/%: $(BUILD)/tests/c/%.o $(BUILD)/libsunnynet.a
+$(BUILD)/tests/%: $(BUILD)/tests/c/%.o $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(link_program) -o $@ $^ -pthread -lm
 
--include $(patsubst %.o,%.d,$(CORE_OBJ) $(BACKEND_OBJ) $(DISPATCH_OBJ) $(CLI_OBJ)) $(wildcard $(BUILD)/tests/c/*.d)
+# ---- a library for one back end: core, scalar and that one -----------------------------------
+
+ifeq ($(ISA),)
+lib: $(LIBRARIES) ## the libraries; ISA=avx2: only scalar and avx2, into build/lib-avx2
+else ifeq ($(filter $(ISA),$(ISAS)),)
+lib:
+	@echo "no back end is called '$(ISA)' here; ISA is one of: $(ISAS)" >&2
+	@exit 1
+else
+LIB := build/lib-$(ISA)
+ONE_OBJ := $(CORE_OBJ) $(foreach isa,$(sort scalar $(ISA)),$(call backend,$(isa))) \
+           $(LIB)/dispatch.o
+
+lib: $(LIB)/libsunnynet.so $(LIB)/libsunnynet.a
+
+$(LIB)/dispatch.o: simd/dispatch.c Makefile $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(compile) $(call have,$(ISA)) -c -o $@ $<
+
+$(LIB)/libsunnynet.so: $(ONE_OBJ)
+	$(call say,LD)
+	$(Q)$(link_shared) -o $@ $^ -pthread
+	$(Q)ln -sf $(@F) $@.$(SOVERSION)
+
+$(LIB)/libsunnynet.a: $(ONE_OBJ)
+	$(archive)
+endif
+
+# ---- tests -----------------------------------------------------------------------------------
+
+NODE_TEST := node --test
+
+test: install-deps ## installs what is missing, builds and runs all tests
+	$(Q)$(MAKE) all compile-tests
+	$(Q)$(NODE_TEST) --test-concurrency=2 $(SUITES)
+
+install-deps: ## checks for compilers, node and emulator; installs what is missing
+	$(Q)tools/install-deps.sh
+
+compile-tests: $(BUILD)/sunnynet $(TESTS) ## the C test programs, into build/native/tests
+
+check-native: compile-tests ## runs the C test programs
+	$(Q)$(NODE_TEST) --test-name-pattern='^native: ' tests/c-tests.test.mjs
+
+check-asan check-ubsan: ## runs them and the bad files under these sanitizers
+	$(Q)$(NODE_TEST) --test-name-pattern='^asan: ' tests/c-tests.test.mjs
+
+check-tsan: ## runs the threaded ones under the thread sanitizer
+	$(Q)$(NODE_TEST) --test-name-pattern='^tsan: ' tests/c-tests.test.mjs
+
+check-abi: $(LIBRARIES) ## exported symbols are those of the public header
+	$(Q)node tests/lib/abi.mjs core/sunnynet.h $^
+
+check-nofma: $(LIB_OBJ) ## no fused, estimating or stray vector instruction, no libm
+	$(Q)node tests/lib/disassembly.mjs $^
+
+check-layers: ## who includes whom, and what no file may hold
+	$(Q)node tests/lib/layers.mjs
+
+# ---- fuzzing ---------------------------------------------------------------------------------
+
+build/fuzz/fuzz_%: tests/c/fuzz_%.c $(if $(filter build/fuzz,$(BUILD)),$(LIB_OBJ))
+	$(call say,LD)
+	$(Q)$(compile) -DSN_LIBFUZZER -fsanitize=fuzzer -o $@ $< $(LIB_OBJ) -pthread -lm
+
+ifeq ($(BUILD),build/fuzz)
+fuzz: $(FUZZERS)
+	$(Q)for fuzzer in $^; do \
+	    corpus=build/fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
+	    $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 \
+	        -artifact_prefix=$$corpus- $$corpus models/test || exit 1; \
+	done
+else
+fuzz: ## libFuzzer on every reader, FUZZ_SECONDS each [60]
+	$(Q)$(MAKE) BUILD=build/fuzz fuzz
+endif
+
+# ----------------------------------------------------------------------------------------------
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 26
+
+clean: ## removes build/
+	rm -rf build
+
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ)) $(wildcard $(BUILD)/tests/c/*.d)

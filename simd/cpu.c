@@ -37,6 +37,20 @@ unsigned sn_cpu_features(void) {
     return features;
 }
 
+#elif defined(__aarch64__) && defined(__linux__)
+
+#include <sys/auxv.h>
+
+/* Bits as in the kernel's arch/arm64 ELF hwcaps documentation. */
+unsigned sn_cpu_features(void) {
+    const unsigned long asimddp = 1ul << 20; /* AT_HWCAP */
+    const unsigned long i8mm = 1ul << 13;    /* AT_HWCAP2 */
+    unsigned features = 0;
+    if (getauxval(AT_HWCAP) & asimddp) features |= SN_CPU_DOTPROD;
+    if (getauxval(AT_HWCAP2) & i8mm) features |= SN_CPU_I8MM;
+    return features;
+}
+
 #else
 
 unsigned sn_cpu_features(void) {

@@ -1,7 +1,6 @@
 /*
- * dispatch.c: the back ends linked in and what each needs of the CPU. A fat library links all
- * of its CPU family; a library for one back end is compiled with SN_ONE_ISA and SN_ONLY_<name>
- * and links scalar and it.
+ * dispatch.c: the back ends linked in and what each needs of the CPU. The build says which there
+ * are, by one SN_HAVE_<name> for each; scalar always is. The order is from slow to fast.
  */
 #include "cpu.h"
 #include "simd.h"
@@ -10,26 +9,40 @@
 #include <string.h>
 
 extern const sn_simd sn_simd_scalar, sn_simd_avx2, sn_simd_avx2_vnni, sn_simd_avx512,
-    sn_simd_avx512_vnni;
+    sn_simd_avx512_vnni, sn_simd_neon, sn_simd_neon_dotprod, sn_simd_neon_i8mm, sn_simd_wasm128,
+    sn_simd_wasm_relaxed;
 
 static const struct {
     const sn_simd *table;
     unsigned needs;
 } backends[] = {
     { &sn_simd_scalar, 0 },
-#if defined(__x86_64__)
-#if !defined(SN_ONE_ISA) || defined(SN_ONLY_avx2)
+#ifdef SN_HAVE_avx2
     { &sn_simd_avx2, SN_CPU_AVX2 },
 #endif
-#if !defined(SN_ONE_ISA) || defined(SN_ONLY_avx2_vnni)
+#ifdef SN_HAVE_avx2_vnni
     { &sn_simd_avx2_vnni, SN_CPU_AVX2 | SN_CPU_AVX_VNNI },
 #endif
-#if !defined(SN_ONE_ISA) || defined(SN_ONLY_avx512)
+#ifdef SN_HAVE_avx512
     { &sn_simd_avx512, SN_CPU_AVX512 },
 #endif
-#if !defined(SN_ONE_ISA) || defined(SN_ONLY_avx512_vnni)
+#ifdef SN_HAVE_avx512_vnni
     { &sn_simd_avx512_vnni, SN_CPU_AVX512 | SN_CPU_AVX512_VNNI },
 #endif
+#ifdef SN_HAVE_neon
+    { &sn_simd_neon, 0 }, /* part of every AArch64 */
+#endif
+#ifdef SN_HAVE_neon_dotprod
+    { &sn_simd_neon_dotprod, SN_CPU_DOTPROD },
+#endif
+#ifdef SN_HAVE_neon_i8mm
+    { &sn_simd_neon_i8mm, SN_CPU_DOTPROD | SN_CPU_I8MM },
+#endif
+#ifdef SN_HAVE_wasm128
+    { &sn_simd_wasm128, 0 }, /* an engine without it does not accept the module */
+#endif
+#ifdef SN_HAVE_wasm_relaxed
+    { &sn_simd_wasm_relaxed, 0 },
 #endif
 };
 

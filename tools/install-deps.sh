@@ -1,0 +1,61 @@
+#!/bin/sh
+# Checks for what building and testing need and installs what is missing with apt-get, if this
+# is root or sudo asks for no password. Else it names what is missing and ends with 1.
+# Versions are pinned by package name where one matters: clang-19 holds the sanitizers and
+# libFuzzer that the tests are written against.
+set -eu
+
+missing='' packages=''
+
+need() { # what is missing, the Debian package that has it
+    missing="$missing  $1
+"
+    case " $packages " in
+    *" $2 "*) ;;
+    *) packages="$packages $2" ;;
+    esac
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+check() {
+    missing='' packages=''
+    has gcc || need 'gcc' gcc
+    has g++ || need 'g++' g++
+    echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 || need 'the C library headers' libc6-dev
+    has make || need 'make' make
+    has objdump && has nm && has objcopy || need 'objdump, nm and objcopy' binutils
+    has node && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' ||
+        need 'node, version 18 or later' nodejs
+    has clang-19 || need 'clang-19' clang-19
+    echo 'int main(void) { return 0; }' |
+        clang-19 -fsanitize=address -x c - -o /dev/null >/dev/null 2>&1 ||
+        need "clang-19's sanitizers and libFuzzer" libclang-rt-19-dev
+    # The emulator shows what the library does on other CPUs of this family.
+    [ "$(uname -m)" != x86_64 ] || has qemu-x86_64-static || has qemu-x86_64 ||
+        need 'qemu-x86_64, the user mode emulator' qemu-user-static
+}
+
+give_up() {
+    printf 'missing:\n%s%s\n' "$missing" "$1" >&2
+    exit 1
+}
+
+check
+[ -n "$missing" ] || exit 0
+has apt-get || give_up 'Please install them; there is no apt-get here to do it.'
+root=''
+if [ "$(id -u)" != 0 ]; then
+    root='sudo -n'
+    sudo -n true 2>/dev/null || give_up "Please run: sudo apt-get install$packages"
+fi
+echo "installing$packages"
+$root apt-get update -qq || true # a mirror that fails matters only if a package is not found
+# shellcheck disable=SC2086 # a list of words on purpose
+$root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $packages >/dev/null ||
+    give_up "apt-get could not install$packages"
+check
+[ -z "$missing" ] || give_up 'The packages of this system do not bring them.'

@@ -3,8 +3,8 @@
  * of at most 16 rows or STEP elements, so memory does not grow with the model.
  */
 #include "formats/gguf_write.h"
-#include "fpenv.h"
 #include "quant/packed.h"
+#include "worker.h"
 
 #include <string.h>
 
@@ -308,9 +308,8 @@ static sn_status write_step(convert_job *job, const tensor_plan *plan, uint64_t 
 
 static sn_status report(const convert_job *job) {
     const sn_convert_options *options = job->options;
-    if (!options->progress) return SN_OK;
-    if (!options->progress(options->progress_user, (double)job->bytes_done,
-                           (double)job->bytes_total))
+    if (!sn_asked_to_stop(options->progress, options->progress_user, (double)job->bytes_done,
+                          (double)job->bytes_total))
         return SN_OK;
     return sn_fail(SN_E_ABORTED, "%.300s: converting was stopped", sn_gguf_name(job->gguf));
 }
@@ -386,7 +385,8 @@ static sn_status find_type(const char *name, const sn_type **type) {
                    "type '%.40s' cannot be written (supported: f32, f16, bf16, q8_0, q4_0)", name);
 }
 
-static sn_status convert(const char *in, const char *out, const sn_convert_options *options) {
+SN_WORKER static sn_status convert(const char *in, const char *out,
+                                   const sn_convert_options *options) {
     const sn_type *wanted = NULL;
     sn_gguf gguf = {0};
     SN_TRY(find_type(options->type, &wanted));

@@ -1,13 +1,47 @@
 /*
- * load.h: the loader as the model sees it (architectures see loader.h).
+ * load.h: the loader as the model sees it (architectures see loader.h). The file is taken as a
+ * sequence of pieces, each with a place to go, so that it does not matter who brings the bytes:
+ * a file that is read, or a download that arrives when it likes.
  */
 #ifndef SN_CORE_LOAD_H
 #define SN_CORE_LOAD_H
 
 #include "model.h"
 
-/* Binds the architecture's tensors and, unless header_only, reads them. model->arch and
- * model->tensors are set. */
-sn_status sn_load_tensors(const sn_gguf *gguf, sn_model *model, const sn_model_options *options);
+/* `bytes` bytes at `offset` of file part `part` belong at `to`. */
+typedef struct sn_piece {
+    uint64_t part, offset;
+    uint8_t *to;
+    size_t bytes;
+} sn_piece;
+
+/* Binds the architecture's tensors and, unless header_only, allocates the weights. model->arch
+ * and model->tensors are set; gguf and model must outlive the loader. */
+sn_status sn_load_begin(const sn_gguf *gguf, sn_model *model, const sn_model_options *options,
+                        sn_loader **loader);
+
+/* The next piece; offsets ascend within a part. False: the model is complete. */
+bool sn_load_next(sn_loader *loader, sn_piece *piece);
+
+/* The piece has been filled: packs or decodes it to where it is used, and reports progress. */
+sn_status sn_load_keep(sn_loader *loader);
+
+/* After the last piece: computes the fingerprint. */
+void sn_load_end(sn_loader *loader);
+
+void sn_load_free(sn_loader *loader); /* NULL is fine */
+
+/* ---- a model around it (model.c) ---- */
+
+/* Checks what the caller gave (may be NULL) and fills in defaults. A wanted back end that is not
+ * there is told here, before a long load. */
+sn_status sn_model_check_options(const sn_model_options *given, sn_model_options *options);
+
+/* A model that knows its file but has no weights yet, and the loader that brings them. */
+sn_status sn_model_begin(const sn_gguf *gguf, const sn_model_options *options, sn_model **model,
+                         sn_loader **loader);
+
+/* After the last piece: makes the model ready for use. */
+sn_status sn_model_end(sn_model *model, sn_loader *loader, const sn_model_options *options);
 
 #endif

@@ -4,6 +4,7 @@
 #include "load.h"
 #include "platform.h"
 #include "quant/packed.h"
+#include "worker.h"
 
 #include <string.h>
 
@@ -29,6 +30,13 @@ struct sn_loader {
     request *requests;
     size_t n_requests, capacity;
     bool *used; /* per tensor: bound already */
+    /* reading */
+    const request **by_tensor; /* what each tensor of the file becomes; NULL: not needed */
+    uint8_t *staging;          /* holds a piece that is packed or decoded */
+    size_t next;               /* the tensor at hand */
+    uint64_t at;               /* of it, taken so far: bytes if plain, else elements */
+    uint64_t piece_at, piece_n; /* the piece at hand, in the same unit; its elements */
+    size_t piece_bytes;
     sn_progress_fn progress;
     void *progress_user;
     double done, total; /* bytes of the file, for progress */
@@ -190,11 +198,11 @@ sn_status sn_loader_rows(sn_loader *loader, const char *name, uint64_t n, uint64
     return SN_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading: the file's bytes in order, piece by piece ------------------------------------- */
 
 static sn_status report(sn_loader *loader, size_t bytes) {
     loader->done += (double)bytes;
-    if (loader->progress && loader->progress(loader->progress_user, loader->done, loader->total))
+    if (sn_asked_to_stop(loader->progress, loader->progress_user, loader->done, loader->total))
         return sn_fail(SN_E_ABORTED, "%s: loading was stopped", sn_gguf_name(loader->gguf));
     return SN_OK;
 }
@@ -204,98 +212,86 @@ static sn_status fail_not_finite(const sn_loader *loader, const request *r) {
                        "holds a NaN or an infinity");
 }
 
-/* Bytes that are used as they lie in the file: embedding rows and ready-made panels. */
-static sn_status read_plain(sn_loader *loader, const request *r, sn_input *input, uint8_t *to) {
-    for (size_t at = 0; at < r->bytes; at += PIECE_BYTES) {
-        const size_t piece = r->bytes - at < PIECE_BYTES ? r->bytes - at : PIECE_BYTES;
-        SN_TRY(sn_input_read(input, to + at, piece));
-        SN_TRY(report(loader, piece));
+/* Used as it lies in the file: embedding rows and ready-made panels. */
+static bool is_plain(const request *r) {
+    return r->kind == REQUEST_ROWS || r->packed;
+}
+
+/* Elements that the next piece of a request holds: whole rows of a panel, whole blocks. */
+static uint64_t piece_elements(const request *r, uint64_t left) {
+    const uint64_t most = r->kind == REQUEST_MATRIX ? SN_PANEL_ROWS * r->k
+                                                    : PIECE_BYTES / 512 * 128;
+    return left < most ? left : most;
+}
+
+bool sn_load_next(sn_loader *loader, sn_piece *piece) {
+    while (loader->next < loader->gguf->n_tensors && !loader->by_tensor[loader->next])
+        loader->next++;
+    if (loader->next == loader->gguf->n_tensors) return false;
+    const request *r = loader->by_tensor[loader->next];
+    const sn_gguf_tensor *tensor = &loader->gguf->tensors[loader->next];
+    const uint64_t left = r->packed ? 0 : r->rows * r->k - loader->at;
+    uint64_t bytes;
+    if (is_plain(r)) {
+        bytes = r->bytes - loader->at;
+        if (bytes > PIECE_BYTES) bytes = PIECE_BYTES;
+        loader->piece_at = loader->at;
+        loader->at += bytes;
+        piece->to = loader->model->pages + r->offset + loader->piece_at;
+        piece->offset = tensor->offset + loader->piece_at;
+    } else {
+        loader->piece_n = piece_elements(r, left);
+        loader->piece_at = loader->at;
+        loader->at += loader->piece_n;
+        bytes = sn_type_bytes(r->type, loader->piece_n);
+        piece->to = loader->staging;
+        piece->offset = tensor->offset + sn_type_bytes(r->type, loader->piece_at);
     }
-    if (r->kind == REQUEST_ROWS && !r->type->finite(to, (size_t)(r->rows * r->k)))
-        return fail_not_finite(loader, r);
-    return SN_OK;
+    piece->part = tensor->part;
+    piece->bytes = (size_t)bytes;
+    loader->piece_bytes = (size_t)bytes;
+    return true;
 }
 
-/* Elements in pieces of whole blocks, decoded to float32. */
-static sn_status read_vector(sn_loader *loader, const request *r, sn_input *input, uint8_t *piece,
-                             float *to) {
-    const size_t n = (size_t)(r->rows * r->k), per_piece = PIECE_BYTES / 512 * 256;
-    for (size_t at = 0; at < n;) {
-        const size_t count = n - at < per_piece / 2 ? n - at : per_piece / 2;
-        const size_t bytes = (size_t)sn_type_bytes(r->type, count);
-        SN_TRY(sn_input_read(input, piece, bytes));
-        SN_TRY(report(loader, bytes));
-        if (!r->type->finite(piece, count)) return fail_not_finite(loader, r);
-        r->type->decode(piece, to + at, count);
-        at += count;
-    }
-    return SN_OK;
-}
-
-/* Rows, 16 to a panel. */
-static sn_status read_matrix(sn_loader *loader, const request *r, sn_input *input, uint8_t *piece,
-                             uint8_t *to) {
-    const size_t k = (size_t)r->k, row_bytes = (size_t)sn_type_bytes(r->type, k);
-    const size_t panel_bytes = sn_panel_bytes(r->type, k);
-    for (uint64_t row = 0; row < r->rows; row += SN_PANEL_ROWS, to += panel_bytes) {
-        const size_t n = r->rows - row < SN_PANEL_ROWS ? (size_t)(r->rows - row) : SN_PANEL_ROWS;
-        SN_TRY(sn_input_read(input, piece, n * row_bytes));
-        SN_TRY(report(loader, n * row_bytes));
-        if (!sn_panel_pack(r->type, piece, n, k, to)) return fail_not_finite(loader, r);
-    }
-    return SN_OK;
-}
-
-static sn_status read_tensor(sn_loader *loader, const request *r, uint8_t *piece) {
-    const sn_gguf_tensor *tensor = &loader->gguf->tensors[r->tensor];
-    sn_input *input = &loader->gguf->parts[tensor->part].input;
-    uint8_t *to = loader->model->pages + r->offset;
-    SN_TRY(sn_input_skip_to(input, tensor->offset));
-    if (r->kind == REQUEST_ROWS || r->packed) return read_plain(loader, r, input, to);
-    if (r->kind == REQUEST_VECTOR)
-        return read_vector(loader, r, input, piece, (float *)(void *)to);
-    return read_matrix(loader, r, input, piece, to);
-}
-
-/* Panels of a packed file were checked when they were made; their scales are checked again. */
-static sn_status check_panels(sn_loader *loader, const request *r, uint8_t *rows) {
+/* A packed file's scales are checked like any other's. */
+static sn_status check_panels(sn_loader *loader, const request *r) {
     const size_t k = (size_t)r->k, panel_bytes = sn_panel_bytes(r->type, k);
     const uint8_t *panel = loader->model->pages + r->offset;
     for (uint64_t row = 0; row < r->rows; row += SN_PANEL_ROWS, panel += panel_bytes) {
         const size_t n = r->rows - row < SN_PANEL_ROWS ? (size_t)(r->rows - row) : SN_PANEL_ROWS;
-        sn_panel_unpack(r->type, panel, n, k, rows);
-        if (!r->type->finite(rows, n * k)) return fail_not_finite(loader, r);
+        sn_panel_unpack(r->type, panel, n, k, loader->staging);
+        if (!r->type->finite(loader->staging, n * k)) return fail_not_finite(loader, r);
     }
     return SN_OK;
 }
 
-/* Bytes of the largest piece that is read before it is packed. */
-static size_t piece_bytes(const sn_loader *loader) {
-    size_t most = PIECE_BYTES;
-    for (size_t i = 0; i < loader->n_requests; i++) {
-        const request *r = &loader->requests[i];
-        if (r->kind != REQUEST_MATRIX) continue;
-        const size_t bytes = SN_PANEL_ROWS * (size_t)sn_type_bytes(r->type, r->k);
-        if (bytes > most) most = bytes;
+static sn_status keep_piece(sn_loader *loader, const request *r) {
+    uint8_t *to = loader->model->pages + r->offset;
+    const size_t n = (size_t)loader->piece_n;
+    if (is_plain(r)) {
+        if (loader->at < r->bytes) return SN_OK;
+        if (r->packed) return check_panels(loader, r);
+        return r->type->finite(to, (size_t)(r->rows * r->k)) ? SN_OK : fail_not_finite(loader, r);
     }
-    return most;
+    if (r->kind == REQUEST_VECTOR) {
+        if (!r->type->finite(loader->staging, n)) return fail_not_finite(loader, r);
+        r->type->decode(loader->staging, (float *)(void *)to + loader->piece_at, n);
+        return SN_OK;
+    }
+    const size_t k = (size_t)r->k, panel = (size_t)(loader->piece_at / (SN_PANEL_ROWS * r->k));
+    if (!sn_panel_pack(r->type, loader->staging, n / k, k, to + panel * sn_panel_bytes(r->type, k)))
+        return fail_not_finite(loader, r);
+    return SN_OK;
 }
 
-/* Tensors are read in file order, so that the file is one stream. */
-static sn_status read_all(sn_loader *loader, uint8_t *piece) {
-    request **by_tensor = sn_alloc_array((size_t)loader->gguf->n_tensors, sizeof *by_tensor);
-    if (!by_tensor) return SN_E_NOMEM;
-    for (size_t i = 0; i < loader->n_requests; i++)
-        by_tensor[loader->requests[i].tensor] = &loader->requests[i];
-    sn_status status = SN_OK;
-    for (size_t t = 0; t < loader->gguf->n_tensors && status == SN_OK; t++) {
-        const request *r = by_tensor[t];
-        if (!r) continue;
-        status = read_tensor(loader, r, piece);
-        if (status == SN_OK && r->packed) status = check_panels(loader, r, piece);
+sn_status sn_load_keep(sn_loader *loader) {
+    const request *r = loader->by_tensor[loader->next];
+    SN_TRY(keep_piece(loader, r));
+    if (loader->at == (is_plain(r) ? r->bytes : r->rows * r->k)) {
+        loader->next++;
+        loader->at = 0;
     }
-    sn_free(by_tensor);
-    return status;
+    return report(loader, loader->piece_bytes);
 }
 
 /* Where each tensor lies in memory, in the order of the requests (the order of use). */
@@ -325,36 +321,73 @@ static uint64_t fingerprint(const sn_loader *loader) {
     return h;
 }
 
-static sn_status load_weights(sn_loader *loader) {
+/* Bytes of the largest piece that is read before it is packed. */
+static size_t staging_bytes(const sn_loader *loader) {
+    size_t most = PIECE_BYTES;
+    for (size_t i = 0; i < loader->n_requests; i++) {
+        const request *r = &loader->requests[i];
+        if (r->kind != REQUEST_MATRIX) continue;
+        const size_t bytes = SN_PANEL_ROWS * (size_t)sn_type_bytes(r->type, r->k);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static sn_status allocate(sn_loader *loader) {
     sn_model *m = loader->model;
+    loader->by_tensor = sn_alloc_array((size_t)loader->gguf->n_tensors, sizeof(request *));
+    loader->staging = sn_alloc(staging_bytes(loader));
+    if (!loader->by_tensor || !loader->staging) return SN_E_NOMEM;
     m->pages = sn_platform_pages(m->page_bytes);
     if (!m->pages)
         return sn_fail(SN_E_NOMEM, "%s: %zu bytes for the weights could not be had",
                        sn_gguf_name(loader->gguf), m->page_bytes);
     for (size_t i = 0; i < loader->n_requests; i++) {
-        loader->total += (double)loader->gguf->tensors[loader->requests[i].tensor].bytes;
-        *loader->requests[i].slot = m->pages + loader->requests[i].offset;
+        const request *r = &loader->requests[i];
+        loader->by_tensor[r->tensor] = r;
+        loader->total += (double)loader->gguf->tensors[r->tensor].bytes;
+        *r->slot = m->pages + r->offset;
     }
-    uint8_t *piece = sn_alloc(piece_bytes(loader));
-    if (!piece) return SN_E_NOMEM;
-    sn_status status = read_all(loader, piece);
-    sn_free(piece);
-    if (status == SN_OK) m->fingerprint = fingerprint(loader);
+    return SN_OK;
+}
+
+static sn_status bind(sn_loader *loader, bool header_only) {
+    SN_TRY(sn_packed_read(loader->gguf, &loader->packed));
+    loader->used = sn_alloc_array((size_t)loader->gguf->n_tensors, sizeof *loader->used);
+    if (!loader->used) return SN_E_NOMEM;
+    SN_TRY(loader->model->arch->bind(loader, loader->model));
+    SN_TRY(place(loader));
+    if (header_only) {
+        loader->next = (size_t)loader->gguf->n_tensors;
+        return SN_OK;
+    }
+    return allocate(loader);
+}
+
+sn_status sn_load_begin(const sn_gguf *gguf, sn_model *model, const sn_model_options *options,
+                        sn_loader **out) {
+    sn_loader *loader = sn_alloc(sizeof *loader);
+    if (!loader) return SN_E_NOMEM;
+    loader->gguf = gguf;
+    loader->model = model;
+    loader->progress = options->progress;
+    loader->progress_user = options->progress_user;
+    const sn_status status = bind(loader, options->header_only);
+    if (status == SN_OK) *out = loader;
+    else sn_load_free(loader);
     return status;
 }
 
-sn_status sn_load_tensors(const sn_gguf *gguf, sn_model *model, const sn_model_options *options) {
-    sn_loader loader = { .gguf = gguf, .model = model, .progress = options->progress,
-                         .progress_user = options->progress_user };
-    sn_status status = sn_packed_read(gguf, &loader.packed);
-    if (status == SN_OK) {
-        loader.used = sn_alloc_array((size_t)gguf->n_tensors, sizeof *loader.used);
-        status = loader.used ? model->arch->bind(&loader, model) : SN_E_NOMEM;
-    }
-    if (status == SN_OK) status = place(&loader);
-    if (status == SN_OK && !options->header_only) status = load_weights(&loader);
-    sn_free(loader.used);
-    sn_free(loader.requests);
-    sn_packed_free(&loader.packed);
-    return status;
+void sn_load_end(sn_loader *loader) {
+    if (loader->model->pages) loader->model->fingerprint = fingerprint(loader);
+}
+
+void sn_load_free(sn_loader *loader) {
+    if (!loader) return;
+    sn_free(loader->used);
+    sn_free(loader->requests);
+    sn_free(loader->by_tensor);
+    sn_free(loader->staging);
+    sn_packed_free(&loader->packed);
+    sn_free(loader);
 }

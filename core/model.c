@@ -141,7 +141,8 @@ static sn_status set_up_execution(sn_model *m, const sn_model_options *options) 
     return sn_pool_new(threads, &m->pool);
 }
 
-static sn_status fill_model(const sn_gguf *gguf, const sn_model_options *options, sn_model *m) {
+/* Everything but the tensors' data. */
+static sn_status describe(const sn_gguf *gguf, const sn_model_options *options, sn_model *m) {
     SN_TRY(find_architecture(gguf, &m->arch));
     m->f32_activations = options->activations == SN_ACTIVATIONS_F32;
     m->max_chunk = options->max_chunk ? options->max_chunk : DEFAULT_MAX_CHUNK;
@@ -149,17 +150,46 @@ static sn_status fill_model(const sn_gguf *gguf, const sn_model_options *options
     SN_TRY(copy_text(gguf, "general.name", &m->name));
     SN_TRY(copy_text(gguf, "tokenizer.chat_template", &m->chat_template));
     SN_TRY(sn_tokenizer_from_gguf(gguf, &m->tokenizer));
-    SN_TRY(record_tensors(gguf, m));
-    SN_TRY(sn_load_tensors(gguf, m, options));
+    return record_tensors(gguf, m);
+}
+
+/* Reads the pieces out of an open file. */
+static sn_status read_pieces(const sn_gguf *gguf, sn_loader *loader) {
+    sn_piece piece;
+    while (sn_load_next(loader, &piece)) {
+        sn_input *input = &gguf->parts[piece.part].input;
+        SN_TRY(sn_input_skip_to(input, piece.offset));
+        SN_TRY(sn_input_read(input, piece.to, piece.bytes));
+        SN_TRY(sn_load_keep(loader));
+    }
+    return SN_OK;
+}
+
+sn_status sn_model_begin(const sn_gguf *gguf, const sn_model_options *options, sn_model **model,
+                         sn_loader **loader) {
+    sn_model *m = sn_alloc(sizeof *m);
+    if (!m) return SN_E_NOMEM;
+    sn_status status = describe(gguf, options, m);
+    if (status == SN_OK) status = sn_load_begin(gguf, m, options, loader);
+    if (status == SN_OK) *model = m;
+    else sn_model_free(m);
+    return status;
+}
+
+sn_status sn_model_end(sn_model *m, sn_loader *loader, const sn_model_options *options) {
+    sn_load_end(loader);
     return options->header_only ? SN_OK : set_up_execution(m, options);
 }
 
 /* Decodes vectors, so it runs under our floating-point environment. */
 SN_WORKER static sn_status load(const sn_gguf *gguf, const sn_model_options *options,
                                 sn_model **out) {
-    sn_model *m = sn_alloc(sizeof *m);
-    if (!m) return SN_E_NOMEM;
-    const sn_status status = fill_model(gguf, options, m);
+    sn_model *m;
+    sn_loader *loader;
+    SN_TRY(sn_model_begin(gguf, options, &m, &loader));
+    sn_status status = read_pieces(gguf, loader);
+    if (status == SN_OK) status = sn_model_end(m, loader, options);
+    sn_load_free(loader);
     if (status == SN_OK) *out = m;
     else sn_model_free(m);
     return status;
@@ -173,13 +203,16 @@ static sn_status load_and_close(sn_gguf *gguf, const sn_model_options *options, 
     return status;
 }
 
-/* A wanted back end that is not there should be told before a long load. */
-static sn_status prepare(const sn_model_options *given, const void *source, sn_model **model,
-                         sn_model_options *options) {
+sn_status sn_model_check_options(const sn_model_options *given, sn_model_options *options) {
     const sn_simd *table;
-    if (!source || !model) return sn_fail(SN_E_INVAL, "%s is NULL", model ? "source" : "model");
     SN_TRY(check_options(given, options));
     return find_backend(options->backend ? options->backend : sn_simd_wanted(), &table);
+}
+
+static sn_status prepare(const sn_model_options *given, const void *source, sn_model **model,
+                         sn_model_options *options) {
+    if (!source || !model) return sn_fail(SN_E_INVAL, "%s is NULL", model ? "source" : "model");
+    return sn_model_check_options(given, options);
 }
 
 sn_status sn_model_load(const char *path, const sn_model_options *given, sn_model **model) {
@@ -202,6 +235,15 @@ sn_status sn_model_load_memory(const void *data, size_t size, const sn_model_opt
     return load_and_close(&gguf, &options, model);
 }
 
+/* The caller's callback may change the floating-point environment, in the middle of a load. */
+static size_t read_source(void *user, void *buffer, size_t bytes) {
+    const sn_source *source = user;
+    const sn_fpenv before = sn_fpenv_enter();
+    const size_t got = source->read(source->user, buffer, bytes);
+    sn_fpenv_leave(before);
+    return got;
+}
+
 sn_status sn_model_load_source(const sn_source *source, const sn_model_options *given,
                                sn_model **model) {
     sn_model_options options;
@@ -210,8 +252,9 @@ sn_status sn_model_load_source(const sn_source *source, const sn_model_options *
     if (source->struct_size < sizeof *source || !source->read)
         return sn_fail(SN_E_INVAL, "source: %s", source->read ? "struct_size is too small"
                                                                : "read is NULL");
+    sn_source own = *source;
     sn_input input = { .name = source->name ? source->name : "model", .size = source->size,
-                       .read = source->read, .user = source->user };
+                       .read = read_source, .user = &own };
     SN_TRY(sn_gguf_read(&input, &gguf));
     return load_and_close(&gguf, &options, model);
 }

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Weight bytes times tokens; less is done before another thread has noticed. */
+#define WORTH_SHARING (96 << 10)
+
 sn_layout sn_layout_of(const sn_type *type) {
     switch (type->id) {
     case SN_TYPE_F32: return SN_LAYOUT_F32;
@@ -118,8 +121,10 @@ void sn_linear(sn_exec *exec, const sn_matrix *w, float *y, size_t y_stride, con
                                          w->k))
                 exec->spoiled = true;
     }
-    exec->weight_bytes += (double)w->n_panels * (double)w->panel_bytes;
-    sn_pool_run(exec->pool, w->n_panels, linear_panels, &job);
+    const size_t bytes = w->n_panels * w->panel_bytes;
+    exec->weight_bytes += (double)bytes;
+    if (bytes * n_tokens < WORTH_SHARING) linear_panels(&job, 0, w->n_panels);
+    else sn_pool_run(exec->pool, w->n_panels, linear_panels, &job);
 }
 
 void sn_embed(const sn_rows *rows, int32_t id, float *y) {

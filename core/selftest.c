@@ -86,11 +86,19 @@ static sn_status compare(tester *t, const char *kernel, size_t n) {
     return SN_OK;
 }
 
+/* The callback may change the floating-point environment; the next test must not see it. */
+static void tell(const tester *t, const char *text) {
+    if (!t->line) return;
+    const sn_fpenv ours = sn_fpenv_enter();
+    t->line(t->user, text);
+    sn_fpenv_leave(ours);
+}
+
 static void say(tester *t, const char *kernel) {
     char text[160];
     snprintf(text, sizeof text, "%-12s %-16s %6ld cases equal scalar", t->other->name, kernel,
              t->cases);
-    if (t->line) t->line(t->user, text);
+    tell(t, text);
     t->cases = 0;
 }
 
@@ -341,7 +349,7 @@ SN_WORKER static sn_status run(tester *t) {
         snprintf(text, sizeof text, "%-12s not run: this CPU or its system lacks it",
                  t->other->name);
         if (sn_simd_usable(t->other)) status = check_backend(t);
-        else if (t->line) t->line(t->user, text);
+        else tell(t, text);
     }
     sn_free(memory);
     return status;

@@ -6,7 +6,7 @@
 #include "fpenv.h"
 #include "worker.h"
 
-#include <math.h> /* HUGE_VALF, a constant */
+#include <math.h> /* HUGE_VAL, a constant */
 #include <string.h>
 
 /* ---- making ------------------------------------------------------------------------------- */
@@ -91,19 +91,26 @@ sn_status sn_state_set_abort(sn_state *state, sn_progress_fn callback, void *use
     return SN_OK;
 }
 
+SN_WORKER static double largest_difference(const float *a, const float *b, size_t n) {
+    double largest = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        if (a[i] == b[i]) continue; /* equal infinities too */
+        const double d = (double)a[i] - (double)b[i], size = d < 0.0 ? -d : d;
+        if (size != size) return HUGE_VAL;
+        if (size > largest) largest = size;
+    }
+    return largest;
+}
+
 sn_status sn_state_compare(const sn_state *a, const sn_state *b, double *difference) {
     if (!a || !b || !difference)
         return sn_fail(SN_E_INVAL, "%s is NULL", difference ? "state" : "difference");
     if (a->model->fingerprint != b->model->fingerprint ||
         a->model->state_floats != b->model->state_floats)
         return sn_fail(SN_E_MISMATCH, "the states belong to different models");
-    double largest = 0.0;
-    for (size_t i = 0; i < a->model->state_floats; i++) {
-        double d = (double)a->data[i] - (double)b->data[i];
-        if (d < 0.0) d = -d;
-        if (a->data[i] != b->data[i] && !(d <= largest)) largest = d;
-    }
-    *difference = largest == largest ? largest : (double)HUGE_VALF;
+    const sn_fpenv saved = sn_fpenv_enter();
+    *difference = largest_difference(a->data, b->data, a->model->state_floats);
+    sn_fpenv_leave(saved);
     return SN_OK;
 }
 
@@ -152,7 +159,7 @@ SN_WORKER static sn_status prefill(sn_state *state, const int32_t *tokens, size_
         else if (logits && done + count == n) out = logits;
         SN_TRY(advance(state, tokens + done, count, out, wanted == LOGITS_ALL ? 0 : count - 1));
         done += count;
-        if (state->abort && state->abort(state->abort_user, (double)done, (double)n))
+        if (sn_asked_to_stop(state->abort, state->abort_user, (double)done, (double)n))
             return sn_fail(SN_E_ABORTED, "stopped after %zu of %zu tokens", done, n);
     }
     return SN_OK;

@@ -32,7 +32,7 @@ static uint64_t get_u64(const uint8_t *p) {
 /* Offsets in the header. */
 enum {
     AT_VERSION = 8, AT_HEADER = 12, AT_ARCH = 16, AT_FINGERPRINT = 32, AT_POSITION = 40,
-    AT_FLOATS = 48, AT_SAMPLER = 56, AT_FLAGS = 60, AT_HASH = 72 /* 64..71 are zero */
+    AT_FLOATS = 48, AT_SAMPLER = 56, AT_FLAGS = 60, AT_RESERVED = 64 /* zero */, AT_HASH = 72
 };
 
 #define FLAG_SAMPLER 1u /* a sampler's history follows the header */
@@ -102,15 +102,20 @@ static sn_status check_bytes(const uint8_t *p, size_t size) {
                        (unsigned long long)(HEADER_BYTES + sampler + floats * 4));
     if (check_value(p, size) != get_u64(p + AT_HASH))
         return fail_saved("damaged (its check value does not match)");
+    const uint32_t flags = get_u32(p + AT_FLAGS);
+    if (flags & ~FLAG_SAMPLER || get_u64(p + AT_RESERVED))
+        return sn_fail(SN_E_UNSUPPORTED, "saved state: made by a later version of the library");
+    if (!(flags & FLAG_SAMPLER) && sampler)
+        return fail_saved("sampler bytes without a sampler");
     return SN_OK;
 }
 
 static sn_status check_identity(const sn_model *m, const uint8_t *p) {
-    char arch[ARCH_BYTES + 1] = { 0 };
-    memcpy(arch, p + AT_ARCH, ARCH_BYTES);
-    if (strcmp(arch, m->arch->name) != 0)
-        return sn_fail(SN_E_MISMATCH, "saved state: of architecture '%s', the model is '%s'",
-                       arch, m->arch->name);
+    char arch[ARCH_BYTES] = { 0 };
+    memcpy(arch, m->arch->name, strlen(m->arch->name)); /* shorter than ARCH_BYTES */
+    if (memcmp(arch, p + AT_ARCH, ARCH_BYTES) != 0)
+        return sn_fail(SN_E_MISMATCH, "saved state: of architecture '%.*s', the model is '%s'",
+                       ARCH_BYTES, (const char *)p + AT_ARCH, m->arch->name);
     if (get_u64(p + AT_FLOATS) != m->state_floats || get_u64(p + AT_FINGERPRINT) != m->fingerprint)
         return sn_fail(SN_E_MISMATCH, "saved state: made with other weights than this model's");
     return SN_OK;

@@ -152,6 +152,35 @@ SN_API sn_status sn_model_load_memory(const void *data, size_t size,
 SN_API sn_status sn_model_load_source(const sn_source *source, const sn_model_options *options,
                                       sn_model **model);
 
+/*
+ * Loading in steps, for bytes that arrive when they like (a download in a page):
+ *
+ *     sn_loading_new(name, size, options, &loading);
+ *     while (sn_loading_next(loading, &buffer, &bytes) == SN_OK && bytes)
+ *         put up to `bytes` of the file's next bytes at buffer, then
+ *         sn_loading_advance(loading, how_many);
+ *     sn_loading_finish(loading, &model);
+ *     sn_loading_free(loading);
+ *
+ * After a failure only sn_loading_free is of use. Split files cannot be loaded this way.
+ */
+typedef struct sn_loading sn_loading;
+
+/* `size` is that of the whole file, in bytes; name (NULL: "model") is for error texts. */
+SN_API sn_status sn_loading_new(const char *name, double size, const sn_model_options *options,
+                                sn_loading **loading);
+
+/* Where the file's next bytes belong, and at most how many; *bytes = 0: it is complete. The
+ * buffer belongs to the loading and is valid until the next call. */
+SN_API sn_status sn_loading_next(sn_loading *loading, void **buffer, size_t *bytes);
+
+/* `bytes` bytes, at most what sn_loading_next allowed, have been stored. */
+SN_API sn_status sn_loading_advance(sn_loading *loading, size_t bytes);
+
+/* Hands out the model. SN_E_FORMAT if bytes are missing. */
+SN_API sn_status sn_loading_finish(sn_loading *loading, sn_model **model);
+SN_API void sn_loading_free(sn_loading *loading);
+
 /* All states, batches and texts made from the model must be freed before. */
 SN_API void sn_model_free(sn_model *model);
 

@@ -30,22 +30,31 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
 #else
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define MAX_THREADS 256
-#define SPINS 4000 /* some microseconds: longer than the gap between two matrices of a layer */
+#define SPINS 4000      /* some microseconds: longer than the gap between two matrices of a layer */
+#define PIECES_A_THREAD 4 /* a thread that loses its core delays the others by one piece only */
 
+/*
+ * A job is cut into pieces that threads take by advancing `ticket`, which holds the job's number
+ * in its upper half and the next piece in its lower one. The caller waits for the pieces, not for
+ * the workers: one that wakes late finds nothing to do. A worker reads the job's fields before it
+ * takes a piece; taking one succeeds only if the job is still the same, and a job cannot end
+ * while a piece of it is in work, so fields that were read for a piece are that job's.
+ */
 struct sn_pool {
     int32_t n_threads;
-    atomic_flag busy;        /* one caller at a time */
-    atomic_uint generation;  /* counts jobs; a change wakes the workers */
-    atomic_uint unfinished;  /* workers that have not done the current job */
-    pthread_mutex_t mutex;   /* guards sleeping only */
+    atomic_flag busy; /* one caller at a time */
+    _Atomic uint64_t ticket;
+    _Atomic uint32_t pieces, finished;
+    _Atomic(sn_work) work;
+    _Atomic(void *) context;
+    _Atomic size_t n;
+    _Atomic int stop, sleepers;
+    pthread_mutex_t mutex; /* guards sleeping only */
     pthread_cond_t wake;
-    atomic_int stop;
-    sn_work work; /* the current job; published by `generation` */
-    void *context;
-    size_t n;
     pthread_t threads[MAX_THREADS];
 };
 
@@ -55,54 +64,66 @@ static void relax(void) {
 #endif
 }
 
-/* Thread i of t takes the i-th of t nearly equal ranges. */
-static void run_share(sn_pool *pool, size_t i) {
-    const size_t t = (size_t)pool->n_threads;
-    const size_t begin = pool->n * i / t, end = pool->n * (i + 1) / t;
-    if (begin < end) pool->work(pool->context, begin, end);
+static uint32_t job_of(uint64_t ticket) {
+    return (uint32_t)(ticket >> 32);
 }
 
-static unsigned wait_for_job(sn_pool *pool, unsigned seen) {
+/* Takes and runs pieces of job `job` until none is left or another job has begun. */
+static void run_pieces(sn_pool *pool, uint32_t job) {
+    for (;;) {
+        uint64_t ticket = atomic_load(&pool->ticket);
+        const uint64_t piece = (uint32_t)ticket;
+        const uint64_t pieces = atomic_load_explicit(&pool->pieces, memory_order_relaxed);
+        const uint64_t n = atomic_load_explicit(&pool->n, memory_order_relaxed);
+        const sn_work work = atomic_load_explicit(&pool->work, memory_order_relaxed);
+        void *context = atomic_load_explicit(&pool->context, memory_order_relaxed);
+        if (job_of(ticket) != job || piece >= pieces) return;
+        if (!atomic_compare_exchange_weak(&pool->ticket, &ticket, ticket + 1)) continue;
+        work(context, (size_t)(n * piece / pieces), (size_t)(n * (piece + 1) / pieces));
+        atomic_fetch_add_explicit(&pool->finished, 1, memory_order_release);
+    }
+}
+
+static uint32_t wait_for_job(sn_pool *pool, uint32_t seen) {
+    uint32_t job;
     for (int i = 0; i < SPINS; i++) {
-        unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
-        if (now != seen) return now;
+        if ((job = job_of(atomic_load(&pool->ticket))) != seen) return job;
         relax();
     }
     pthread_mutex_lock(&pool->mutex);
-    unsigned now;
-    while ((now = atomic_load_explicit(&pool->generation, memory_order_acquire)) == seen)
+    atomic_fetch_add(&pool->sleepers, 1);
+    while ((job = job_of(atomic_load(&pool->ticket))) == seen)
         pthread_cond_wait(&pool->wake, &pool->mutex);
+    atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->mutex);
-    return now;
+    return job;
 }
 
-typedef struct worker {
-    sn_pool *pool;
-    size_t index;
-} worker;
-
 static void *worker_main(void *argument) {
-    worker self = *(worker *)argument;
-    sn_free(argument);
+    sn_pool *pool = argument;
     (void)sn_fpenv_enter(); /* this thread is ours alone: nothing to restore */
-    unsigned seen = 0;
-    for (;;) {
-        seen = wait_for_job(self.pool, seen);
-        if (atomic_load_explicit(&self.pool->stop, memory_order_acquire)) return NULL;
-        run_share(self.pool, self.index);
-        atomic_fetch_sub_explicit(&self.pool->unfinished, 1, memory_order_release);
+    for (uint32_t job = 0;;) {
+        job = wait_for_job(pool, job);
+        if (atomic_load(&pool->stop)) return NULL;
+        run_pieces(pool, job);
     }
 }
 
-static void publish(sn_pool *pool) {
-    pthread_mutex_lock(&pool->mutex);
-    atomic_fetch_add_explicit(&pool->generation, 1, memory_order_release);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
+/* Begins the next job; its fields have been written. Returns its number. */
+static uint32_t publish(sn_pool *pool) {
+    const uint32_t job = job_of(atomic_load(&pool->ticket)) + 1;
+    atomic_store(&pool->ticket, (uint64_t)job << 32);
+    if (atomic_load(&pool->sleepers)) {
+        pthread_mutex_lock(&pool->mutex);
+        pthread_cond_broadcast(&pool->wake);
+        pthread_mutex_unlock(&pool->mutex);
+    }
+    return job;
 }
 
 static void stop_workers(sn_pool *pool, int32_t started) {
-    atomic_store_explicit(&pool->stop, 1, memory_order_release);
+    atomic_store(&pool->pieces, 0);
+    atomic_store(&pool->stop, 1);
     publish(pool);
     for (int32_t i = 1; i < started; i++) pthread_join(pool->threads[i], NULL);
     pthread_cond_destroy(&pool->wake);
@@ -120,10 +141,7 @@ sn_status sn_pool_new(int32_t n_threads, sn_pool **out) {
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     for (int32_t i = 1; i < n_threads; i++) {
-        worker *w = sn_alloc(sizeof *w);
-        if (w) *w = (worker){ pool, (size_t)i };
-        if (!w || pthread_create(&pool->threads[i], NULL, worker_main, w) != 0) {
-            sn_free(w);
+        if (pthread_create(&pool->threads[i], NULL, worker_main, pool) != 0) {
             stop_workers(pool, i);
             return sn_fail(SN_E_NOMEM, "thread %d of %d could not be started", (int)i,
                            (int)n_threads);
@@ -144,13 +162,17 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
         work(context, 0, n);
         return;
     }
-    pool->work = work;
-    pool->context = context;
-    pool->n = n;
-    atomic_store_explicit(&pool->unfinished, (unsigned)pool->n_threads - 1, memory_order_relaxed);
-    publish(pool);
-    run_share(pool, 0);
-    while (atomic_load_explicit(&pool->unfinished, memory_order_acquire)) relax();
+    const size_t most = (size_t)pool->n_threads * PIECES_A_THREAD;
+    const uint32_t pieces = (uint32_t)(n < most ? n : most);
+    atomic_store_explicit(&pool->pieces, pieces, memory_order_relaxed);
+    atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->n, n, memory_order_relaxed);
+    atomic_store_explicit(&pool->work, work, memory_order_relaxed);
+    atomic_store_explicit(&pool->context, context, memory_order_relaxed);
+    run_pieces(pool, publish(pool));
+    for (int i = 0; atomic_load_explicit(&pool->finished, memory_order_acquire) < pieces; i++)
+        if (i < SPINS) relax();
+        else sched_yield();
     atomic_flag_clear_explicit(&pool->busy, memory_order_release);
 }
 

@@ -6,6 +6,11 @@
 #ifndef SN_CORE_WORKER_H
 #define SN_CORE_WORKER_H
 
+#include "fpenv.h"
+#include "status.h"
+
+#include <stdbool.h>
+
 #if defined(__clang__)
 #define SN_WORKER __attribute__((noinline))
 #elif defined(__GNUC__)
@@ -13,5 +18,18 @@
 #else
 #error "SN_WORKER needs this compiler's way to keep a function apart"
 #endif
+
+/*
+ * Asks a progress callback whether to stop. It may change the floating-point environment, which
+ * the work after it must not see: what was set before is set again.
+ */
+static inline bool sn_asked_to_stop(sn_progress_fn callback, void *user, double done,
+                                    double total) {
+    if (!callback) return false;
+    const sn_fpenv before = sn_fpenv_enter();
+    const bool stop = callback(user, done, total) != 0;
+    sn_fpenv_leave(before);
+    return stop;
+}
 
 #endif

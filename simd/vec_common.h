@@ -19,9 +19,9 @@ SN_INLINE float vf_hmax(vf a) {
     return v[0];
 }
 
-/* Lanes whose sign bit is set take a, the others b. */
-SN_INLINE vf vf_by_sign(vf sign, vf a, vf b) {
-    return vf_select(vf_less(sign, vf_zero()), a, b);
+/* Lanes with x < 0 take a, the others (-0 and NaN too) b. */
+SN_INLINE vf vf_by_sign(vf x, vf a, vf b) {
+    return vf_select(vf_less(x, vf_zero()), a, b);
 }
 
 #endif

@@ -387,6 +387,7 @@ static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, siz
     layer_norms(&w, &W->ln_out, w.xn, w.x);
     sn_linear(exec, &W->head, logits, W->head.rows, w.xn + first_logits * w.D,
               n_tokens - first_logits);
+    if (!sn_all_finite(logits, (n_tokens - first_logits) * W->head.rows)) exec->spoiled = true;
 }
 
 const sn_arch sn_arch_rwkv7 = { .name = "rwkv7", .bind = bind, .forward = forward };

@@ -110,14 +110,14 @@ static sn_status take(reader *r, uint64_t bytes, const uint8_t **data) {
 }
 
 static sn_status take_u32(reader *r, uint32_t *value) {
-    const uint8_t *data;
+    const uint8_t *data = NULL;
     SN_TRY(take(r, 4, &data));
     *value = gguf_load_u32(data);
     return SN_OK;
 }
 
 static sn_status take_u64(reader *r, uint64_t *value) {
-    const uint8_t *data;
+    const uint8_t *data = NULL;
     SN_TRY(take(r, 8, &data));
     *value = gguf_load_u64(data);
     return SN_OK;

@@ -4,7 +4,7 @@
  */
 #include "sampler_internal.h"
 
-#include "fpenv.h"
+#include "../worker.h"
 #include "tokenizer.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static sn_status check_bias(const sn_sampler_options *o, int32_t vocab) {
     return SN_OK;
 }
 
-static sn_status check_options(const sn_sampler_options *o, int32_t vocab) {
+SN_WORKER static sn_status check_options(const sn_sampler_options *o, int32_t vocab) {
     if (o->struct_size < sizeof *o)
         return sn_fail(SN_E_INVAL, "sampler: options of %" PRIu32 " bytes, %zu expected (call "
                        "sn_sampler_options_init)", o->struct_size, sizeof *o);
@@ -184,7 +184,10 @@ sn_status sn_sampler_new(int32_t vocab, const sn_tokenizer *tokenizer,
         sn_sampler_options_init(&defaults);
         options = &defaults;
     }
-    SN_TRY(check_options(options, vocab));
+    sn_fpenv saved = sn_fpenv_enter(); /* a NaN among the options must not trap */
+    sn_status status = check_options(options, vocab);
+    sn_fpenv_leave(saved);
+    SN_TRY(status);
     return make(vocab, tokenizer, options, sampler);
 }
 

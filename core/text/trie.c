@@ -35,6 +35,7 @@ static bool is_greater(const sn_tokenizer *vocabulary, const entry *a, const ent
     return order ? order > 0 : a_length > b_length;
 }
 
+/* from[0, middle) and from[middle, end) are sorted; middle >= end: there is only the first. */
 static void merge(const sn_tokenizer *vocabulary, const entry *from, size_t middle, size_t end,
                   entry *to) {
     size_t a = 0, b = middle;
@@ -50,7 +51,7 @@ static entry *sort(const sn_tokenizer *vocabulary, entry *entries, entry *scratc
     for (size_t run = 1; run < n; run *= 2) {
         for (size_t i = 0; i < n; i += 2 * run) {
             size_t end = n - i < 2 * run ? n - i : 2 * run;
-            merge(vocabulary, entries + i, run < end ? run : end, end, scratch + i);
+            merge(vocabulary, entries + i, run, end, scratch + i);
         }
         entry *swap = entries;
         entries = scratch;

@@ -36,9 +36,11 @@ async function bad(args, code, pattern, options) {
 
 const text = async (args, options) => (await good(args, options)).stdout.toString();
 const lines = (bytes) => bytes.toString().trimEnd().split('\n').map((line) => JSON.parse(line));
+const json = async (args, options) => lines((await good(args, options)).stdout);
 
 /** Floats of a little-endian file, whatever the alignment of its Buffer. */
-const floats = (bytes) => Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(4 * i));
+const floats = (bytes) =>
+    Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(4 * i));
 
 // ---- options -----------------------------------------------------------------------------
 
@@ -157,7 +159,7 @@ test('the same seed gives the same text', async () => {
     assert.notEqual(await text([...args, '-s', '8']), first);
     assert.equal(await text([...args, '-s', '7', '-t', '2', '--chunk', '1', '--isa', 'scalar']),
         first);
-    const seed = lines((await good([...args, '--json'])).stdout).at(-1).seed;
+    const seed = (await json([...args, '--json'])).at(-1).seed;
     const again = ['-s', String(seed), '--json'];
     assert.deepEqual(await text([...args, ...again]), await text([...args, ...again]));
 });
@@ -177,7 +179,7 @@ test('stop strings, also across tokens, are not shown', async () => {
         const wanted = whole.slice(0, whole.indexOf(stop));
         const args = [...greedy, '-p', prompt, '-n', '24', '--stop', 'never', '-r', stop];
         assert.equal(await text(args), wanted, stop);
-        const events = lines((await good([...args, '--json'])).stdout);
+        const events = await json([...args, '--json']);
         assert.equal(events.at(-1).reason, 'stop');
         assert.equal(events.slice(0, -1).map((e) => e.text).join(''), wanted);
     }
@@ -185,11 +187,11 @@ test('stop strings, also across tokens, are not shown', async () => {
 
 test('--json: one object a line', async () => {
     const wanted = await text([...greedy, '-p', prompt, '-n', '9']);
-    const events = lines((await good([...greedy, '-p', prompt, '-n', '9', '--json'])).stdout);
+    const events = await json([...greedy, '-p', prompt, '-n', '9', '--json']);
     const end = events.pop();
     assert.equal(events.map((event) => event.text).join(''), wanted);
     assert.equal(events.filter((event) => event.id !== null).length, 9);
-    const { ids } = lines((await good(['tokenize', '-m', model, '-p', prompt, '--json'])).stdout)[0];
+    const [{ ids }] = await json(['tokenize', '-m', model, '-p', prompt, '--json']);
     assert.deepEqual(Object.keys(end), ['done', 'reason', 'prompt_tokens', 'tokens', 'seed']);
     assert.deepEqual({ ...end, seed: 0 },
         { done: true, reason: 'length', prompt_tokens: ids.length, tokens: 9, seed: 0 });
@@ -197,8 +199,8 @@ test('--json: one object a line', async () => {
 
 test('logit bias, end of text and -n 0', async () => {
     assert.equal(await text([...greedy, '-p', prompt, '-n', '0']), '');
-    const events = async (...more) =>
-        lines((await good([...greedy, '-p', prompt, '-n', '4', '--json', ...more])).stdout);
+    const events = (...more) =>
+        json([...greedy, '-p', prompt, '-n', '4', '--json', ...more]);
     const [{ id: first }] = await events();
     assert.notEqual((await events('-l', `${first}-inf`))[0].id, first);
     assert.deepEqual((await events('-l', '300+1000')).slice(0, 4).map((event) => event.id),
@@ -224,16 +226,17 @@ test('a saved state has seen every generated token', async () => {
     const state = file('b.state');
     const args = [...greedy, '-n', '10', '-p'];
     const said = await text([...args, prompt, '--state-save', state]);
-    const ids = lines((await good([...args, prompt, '--json'])).stdout)
+    const ids = (await json([...args, prompt, '--json']))
         .filter((event) => event.id !== undefined).map((event) => event.id);
-    const heard = lines((await good(['tokenize', '-m', model, '-p', prompt, '--json'])).stdout)[0];
-    const next = lines((await good(['tokenize', '-m', model, '-p', ' and', '--json'])).stdout)[0];
+    const [heard] = await json(['tokenize', '-m', model, '-p', prompt, '--json']);
+    const [next] = await json(['tokenize', '-m', model, '-p', ' and', '--json']);
     const tokens = [...heard.ids, ...ids, ...next.ids].join(',');
     const { stdout } = await good(['logits', '-m', model, '--tokens', tokens]);
     const scores = floats(stdout);
     const best = scores.indexOf(Math.max(...scores));
-    const resumed = await good([...greedy, '-n', '1', '-p', ' and', '--state-load', state, '--json']);
-    assert.equal(lines(resumed.stdout)[0].id, best, said);
+    const [resumed] = await json([...greedy, '-n', '1', '-p', ' and',
+        '--state-load', state, '--json']);
+    assert.equal(resumed.id, best, said);
 });
 
 // ---- streams -----------------------------------------------------------------------------
@@ -266,7 +269,8 @@ test('Ctrl-C with --json still ends with a done line', async () => {
 });
 
 test('a closed pipe ends it quietly', async () => {
-    const { code, signal, stderr } = await run(endless, { onData: (child) => child.stdout.destroy() });
+    const { code, signal, stderr } = await run(endless,
+        { onData: (child) => child.stdout.destroy() });
     assert.deepEqual([code, signal, stderr], [0, null, '']);
 });
 
@@ -297,7 +301,8 @@ test('chat: every turn sees the whole conversation', async () => {
     assert.equal(await text(chat, { input: '  Who are you?  \r\n' }), `${first}\n`);
     const two = (await text(chat, { input: 'Who are you?\nTell me a story' })).split('\n');
     assert.equal(two[0], first);
-    const system = await text([...chat, '--system', ' Be brief.\n\n\nBe kind. '], { input: 'Hi\n' });
+    const system = await text([...chat, '--system', ' Be brief.\n\n\nBe kind. '],
+        { input: 'Hi\n' });
     assert.equal(system, `${await answer('System: Be brief.\nBe kind.\n\nUser: Hi\n\n')}\n`);
 });
 
@@ -306,7 +311,8 @@ test('chat: commands', async () => {
     const other = await text(chat, { input: 'Go away\n' });
     const both = await text(chat, { input: 'Hello\nGo away\n' });
     assert.equal(await text(chat, { input: 'Hello\n/undo\nGo away\n' }), hello + other);
-    assert.equal(await text(chat, { input: 'Hello\n/reset\nGo away\n/exit\nnever\n' }), hello + other);
+    assert.equal(await text(chat, { input: 'Hello\n/reset\nGo away\n/exit\nnever\n' }),
+        hello + other);
     assert.equal(await text(chat, { input: 'Hello\n/regen\nGo away\n' }), hello + both);
     const talk = await good(chat, { input: '/undo\n/regen\n\n/help\n/what\n' });
     assert.equal(talk.stdout.length, 0);
@@ -334,7 +340,8 @@ test('chat: the state sees the format, not the white space of an answer', async 
     const spaces = await text([...chat, '-l', '33+1000', '--state-save', state], { input: 'Hi\n' });
     assert.equal(spaces, '\n');
     const wanted = await answer('User: Hi\n\nAssistant:\n\nUser: Go away\n\n');
-    assert.equal(await text([...chat, '--state-load', state], { input: 'Go away\n' }), `${wanted}\n`);
+    assert.equal(await text([...chat, '--state-load', state], { input: 'Go away\n' }),
+        `${wanted}\n`);
 });
 
 // ---- logits, tokens, info ----------------------------------------------------------------
@@ -350,8 +357,8 @@ test('logits: step, prefill of any chunk and batch are the same bytes', async ()
         const { stdout } = await good([...args, ...mode]);
         assert.ok(stdout.equals(wanted), mode.join(' '));
     }
-    const last = await good(['logits', '-m', model, '--tokens', '-', '-o', file('l.f32'), '--stats'],
-        { input: ids.join(' ') });
+    const last = await good(['logits', '-m', model, '--tokens', '-', '-o', file('l.f32'),
+        '--stats'], { input: ids.join(' ') });
     assert.equal(last.stdout.length, 0);
     assert.match(last.stderr, /back end/);
     assert.ok(readFileSync(file('l.f32')).equals(wanted.subarray(-4 * vocab)));
@@ -373,17 +380,17 @@ test('tokenize and detokenize are inverse', async () => {
     const { stdout } = await good(['tokenize', '-m', model, '-p', '-'], { input: bytes });
     const back = await good(['detokenize', '-m', model, '--tokens', '-'], { input: stdout });
     assert.deepEqual(back.stdout, bytes);
-    const json = lines((await good(['tokenize', '-m', model, '-f', '-', '--json'],
-        { input: 'x\xff"\n\u0001' })).stdout)[0];
-    assert.equal(json.pieces.length, json.ids.length);
-    const broken = lines((await good(['tokenize', '-m', model, '-f', '-', '--json'],
-        { input: Buffer.from([0x61, 0xff, 0xe4, 0xb8]) })).stdout)[0];
+    const [odd] = await json(['tokenize', '-m', model, '-f', '-', '--json'],
+        { input: 'x\xff"\n\u0001' });
+    assert.equal(odd.pieces.length, odd.ids.length);
+    const [broken] = await json(['tokenize', '-m', model, '-f', '-', '--json'],
+        { input: Buffer.from([0x61, 0xff, 0xe4, 0xb8]) });
     assert.ok(broken.pieces.join('').startsWith('a\ufffd'));
     assert.equal(await text(['tokenize', '-m', model, '-p', '']), '\n');
 });
 
 test('info', async () => {
-    const info = lines((await good(['info', '-m', model, '--json'])).stdout)[0];
+    const [info] = await json(['info', '-m', model, '--json']);
     assert.equal(info.architecture, 'rwkv7');
     assert.deepEqual([info.n_layers, info.n_embd, info.vocab], [4, 256, 2048]);
     assert.equal(info.file_bytes, readFileSync(model).length);
@@ -400,11 +407,12 @@ test('info', async () => {
 test('perplexity says where it starts', async () => {
     writeFileSync(file('text.txt'), golden('p1').prompt + golden('p1').greedy_text);
     const args = ['perplexity', '-m', model, '-f', file('text.txt')];
-    const json = lines((await good([...args, '--json'])).stdout)[0];
-    assert.equal(json.first_token, 0);
-    assert.ok(Math.abs(Math.exp(json.nats_per_token) - json.perplexity) < 1e-9 * json.perplexity);
-    assert.ok(json.nats_per_token > 0 && json.nats_per_token < 4);
-    assert.deepEqual(lines((await good([...args, '--json', '--chunk', '5'])).stdout)[0], json);
+    const [measured] = await json([...args, '--json']);
+    assert.equal(measured.first_token, 0);
+    const { nats_per_token, perplexity } = measured;
+    assert.ok(Math.abs(Math.exp(nats_per_token) - perplexity) < 1e-9 * perplexity);
+    assert.ok(measured.nats_per_token > 0 && measured.nats_per_token < 4);
+    assert.deepEqual(await json([...args, '--json', '--chunk', '5']), [measured]);
     assert.match(await text(args), /starts from token 0/);
     writeFileSync(file('empty.txt'), '');
     await bad(['perplexity', '-m', model, '-f', file('empty.txt')], 1, /empty/);
@@ -413,7 +421,7 @@ test('perplexity says where it starts', async () => {
 test('bench', async () => {
     const args = ['bench', '-m', model, '--prompt-tokens', '8', '--gen-tokens', '2', '-r', '2',
         '--batch', '1,3', '-t', '1'];
-    const rows = lines((await good([...args, '--json'])).stdout);
+    const rows = await json([...args, '--json']);
     assert.deepEqual(rows.map((row) => [row.test, row.size]),
         [['prefill', 8], ['decode', 2], ['batch', 1], ['batch', 3]]);
     for (const row of rows) {
@@ -427,7 +435,7 @@ test('convert and selftest', async () => {
     const out = file('out.gguf');
     const { stderr } = await good(['convert', model, out, '--type', 'f16']);
     assert.equal(stderr, '');
-    assert.equal(lines((await good(['info', '-m', out, '--json'])).stdout)[0].architecture, 'rwkv7');
+    assert.equal((await json(['info', '-m', out, '--json']))[0].architecture, 'rwkv7');
     await bad(['convert', model, out, '--type', 'q9'], 1, /q9/);
     await bad(['convert', file('none.gguf'), out], 1, /none\.gguf/);
     assert.ok((await text(['selftest'])).length > 0);

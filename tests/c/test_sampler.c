@@ -80,7 +80,7 @@ static int32_t distribution(const float *logits, int32_t n, const sn_sampler_opt
 
 static void check_distribution(int32_t vocab, const sn_sampler_options *o, float scale,
                                uint64_t seed) {
-    enum { DRAWS = 20000 };
+    const int draws = vocab < 100 ? 20000 : 1500;
     static float logits[MOST];
     static double p[MOST];
     static int32_t hits[MOST];
@@ -89,10 +89,10 @@ static void check_distribution(int32_t vocab, const sn_sampler_options *o, float
     random_logits(&random, logits, vocab, scale);
     distribution(logits, vocab, o, p);
     memset(hits, 0, sizeof hits);
-    for (int i = 0; i < DRAWS; i++) hits[sample(sampler, logits)]++;
+    for (int i = 0; i < draws; i++) hits[sample(sampler, logits)]++;
     for (int32_t id = 0; id < vocab; id++) {
-        double expected = DRAWS * p[id], off = hits[id] - expected;
-        /* Five standard deviations and a little: never by chance, and the seed is fixed. */
+        double expected = draws * p[id], off = hits[id] - expected;
+        /* Five standard deviations, and something for the rare ones, which are not normal. */
         CHECK(off * off <= 25 * expected * (1 - p[id]) + 30 * (p[id] > 0),
               "seed %d: id %d was drawn %d times, expected %g", (int)seed, id, hits[id], expected);
     }
@@ -178,7 +178,7 @@ static void test_heap_equals_sort(void) {
     static sn_logit_bias bias[MOST];
     static double p[MOST];
     check_random random = { 5 };
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 20; round++) {
         int32_t n = 1 + (int32_t)check_below(&random, MOST - 1);
         int32_t k = 1 + (int32_t)check_below(&random, n < 1024 ? (uint32_t)n : 1024);
         random_logits(&random, logits, n, 9);

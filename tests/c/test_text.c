@@ -186,6 +186,39 @@ static void test_literals(void) {
     sn_tokenizer_free(tokenizer);
 }
 
+/* Small alphabets, the zero byte in one of them: tokens that begin alike, and twins. */
+static void test_random_vocabularies(void) {
+    check_random random = { 31 };
+    for (int round = 0; round < 60; round++) {
+        char file[8192], text[64];
+        size_t bytes = 0;
+        int32_t n_ids = 2 + (int32_t)check_below(&random, 60), ids[64], n = 0;
+        uint8_t alphabet = round % 2 ? 'a' : 0;
+        sn_tokenizer *tokenizer = NULL;
+        for (int32_t id = 1; id <= n_ids; id++) { /* the two letters, then words of them */
+            uint32_t length = id <= 2 ? 1 : 1 + check_below(&random, 14);
+            bytes += (size_t)sprintf(file + bytes, "%d b'", id);
+            for (uint32_t i = 0; i < length; i++) {
+                uint32_t letter = id <= 2 ? (uint32_t)id - 1 : check_below(&random, 8) / 7;
+                bytes += (size_t)sprintf(file + bytes, "\\x%02x", alphabet + letter);
+            }
+            bytes += (size_t)sprintf(file + bytes, "' %u\n", length);
+        }
+        CHECK(read_file_text(file, bytes, &tokenizer) == SN_OK, "%s", sn_last_error());
+        for (int i = 0; i < 64; i++) text[i] = (char)(alphabet + check_below(&random, 8) / 7);
+        CHECK(sn_tokenizer_encode(tokenizer, text, 64, ids, 64, &n) == SN_OK, "%d", round);
+        size_t at = 0;
+        for (int32_t i = 0; i < n; i++) {
+            const char *token;
+            size_t length;
+            CHECK(ids[i] == longest_by_hand(tokenizer, text + at, 64 - at), "round %d", round);
+            sn_tokenizer_token(tokenizer, ids[i], &token, &length);
+            at += length;
+        }
+        sn_tokenizer_free(tokenizer);
+    }
+}
+
 static void test_bad_files(void) {
     static const struct {
         const char *text, *error;
@@ -747,6 +780,7 @@ int main(int argc, char **argv) {
     test_round_trip(tokenizer);
     test_capacity(tokenizer);
     test_literals();
+    test_random_vocabularies();
     test_bad_files();
     test_mutated_files();
     test_gguf_equals_file(tokenizer);

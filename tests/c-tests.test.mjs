@@ -1,0 +1,81 @@
+// Builds the C test programs and runs each: as they are, under the address and undefined behaviour
+// sanitizers, and the threaded ones under the thread sanitizer. A group alone:
+//   make check-native, make check-asan, make check-tsan
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+
+import { execute, make, succeed } from './lib/make.mjs';
+import { root } from './lib/run.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'sunnynet-c-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const models = 'models/test';
+
+/* Each program's arguments. */
+const PROGRAMS = {
+  test_api: [models, folder],
+  test_convert: [folder, models],
+  test_counter: [models],
+  test_fpenv: [models, folder],
+  test_gguf: [join(folder, 'gguf')],
+  test_oracle: [],
+  test_quant: ['tests/data'],
+  test_sampler: [],
+  test_state: [models, folder, 'tests/data/state'],
+  test_text: ['tests/data/tokenizer-rwkv'],
+  test_threads: [models],
+  test_vmath: [],
+};
+
+/* The programs that are not tests but help some. */
+const TOOLS = ['fuzz_gguf', 'gguf_dump', 'peak_rss'];
+
+/* Tests count on allocations that fail, which the sanitizers would end the process for. */
+const OPTIONS = 'allocator_may_return_null=1:halt_on_error=1:print_stacktrace=1';
+const env = { ASAN_OPTIONS: OPTIONS, UBSAN_OPTIONS: OPTIONS, TSAN_OPTIONS: OPTIONS };
+
+/* Built when the first test of a group asks for it. */
+const built = new Map();
+function build(variant, target = 'compile-tests') {
+  if (!built.has(variant)) built.set(variant, make(`BUILD=build/${variant}`, target));
+  return built.get(variant);
+}
+
+function define(variant, program, target) {
+  test(`${variant}: ${program}`, async (t) => {
+    await build(variant, target);
+    const { code, signal, stdout, stderr } =
+      await execute(`build/${variant}/tests/${program}`, PROGRAMS[program], { env });
+    assert.equal(signal ?? code, 0, stderr);
+    assert.equal(stderr, '', 'silent when all is well');
+    t.diagnostic(stdout.toString().trimEnd().split('\n').at(-1));
+  });
+}
+
+test('native: every program in tests/c is known here', () => {
+  const found = readdirSync(`${root}tests/c`)
+    .filter((name) => name.endsWith('.c')).map((name) => name.slice(0, -2));
+  assert.deepEqual(found.sort(), [...Object.keys(PROGRAMS), ...TOOLS].sort());
+});
+
+for (const program of Object.keys(PROGRAMS)) define('native', program);
+for (const program of Object.keys(PROGRAMS)) define('asan', program);
+define('tsan', 'test_threads', 'build/tsan/tests/test_threads');
+
+test('asan: bad GGUF files', async (t) => {
+  await build('asan');
+  const { stdout } = await succeed('node', ['--test', 'tests/bad-gguf.test.mjs'], {
+    env: {
+      ...env,
+      SN_COMMAND: `${root}build/asan/sunnynet`,
+      SN_PEAK_RSS: `${root}build/asan/tests/peak_rss`,
+      SN_SLACK_MIB: '512',
+    },
+  });
+  t.diagnostic(/^. pass \d+$/m.exec(stdout.toString())[0].replace(/^. /, 'bad files: '));
+});

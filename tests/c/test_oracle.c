@@ -1,0 +1,510 @@
+/*
+ * test_oracle: the scalar kernels against plain double loops written from docs/determinism.md.
+ * All back ends share one source, so that they agree (core/selftest.c) says nothing about what
+ * they compute; this does.
+ *
+ * Where the definition is one rounded operation after another, results must be equal. For sums
+ * the tolerance is the forward bound of Higham, "Accuracy and Stability of Numerical Algorithms",
+ * section 3.1: n additions of products are off by at most about (n + 1) u sum |terms|, u = 2^-24.
+ */
+#include "check.h"
+
+#include "ops.h"
+
+#include <math.h>
+
+#define U 0x1p-24   /* half an ulp of 1: the relative error of one rounded operation */
+#define TINY 0x1p-149 /* and the absolute one of a product that becomes subnormal, doubled */
+
+static const sn_simd *simd;
+static check_random rng = { 1 };
+
+static float number(float scale) {
+    return check_float(&rng) * scale;
+}
+
+static void fill(float *x, size_t n, float scale) {
+    for (size_t i = 0; i < n; i++) x[i] = number(scale);
+}
+
+static bool same(float a, float b) {
+    return memcmp(&a, &b, 4) == 0;
+}
+
+static void check_near(const char *what, size_t at, float got, double want, double tolerance) {
+    CHECK(fabs((double)got - want) <= tolerance, "%s[%zu]: %.9g, expected %.9g within %.2g", what,
+          at, (double)got, want, tolerance);
+}
+
+/* ---- matrix products ------------------------------------------------------------------------- */
+
+#define MOST_ROWS 48
+#define MOST_K 1024
+#define MOST_TOKENS 5
+
+static const uint32_t types[] = {
+    SN_TYPE_F32, SN_TYPE_F16, SN_TYPE_BF16, SN_TYPE_Q8_0, SN_TYPE_Q4_0, SN_TYPE_Q4_1,
+    SN_TYPE_Q5_0, SN_TYPE_Q5_1, SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K
+};
+#define N_TYPES (sizeof types / sizeof types[0])
+
+/* Bytes of a block, as files hold it, that are scales: the first ones, but for Q6_K the last. */
+static size_t scale_bytes(const sn_type *type) {
+    switch (type->id) {
+    case SN_TYPE_Q8_0: case SN_TYPE_Q4_0: case SN_TYPE_Q5_0: return 2;
+    case SN_TYPE_Q4_1: case SN_TYPE_Q5_1: return 4;
+    case SN_TYPE_Q4_K: case SN_TYPE_Q5_K: return 16;
+    case SN_TYPE_Q6_K: return 18;
+    default: return 0;
+    }
+}
+
+static bool has_min(const sn_type *type) {
+    return type->id == SN_TYPE_Q4_1 || type->id == SN_TYPE_Q5_1 || type->id == SN_TYPE_Q4_K ||
+           type->id == SN_TYPE_Q5_K;
+}
+
+typedef struct matrix {
+    const sn_type *type;
+    size_t rows, k, n_panels, panel_bytes;
+    uint8_t *file;   /* rows as a file holds them */
+    uint8_t *panels;
+    float *w, *min;  /* [rows][k] decoded, and what of it is the minimum */
+} matrix;
+
+/* Decodes the rows and packs them. The minimum is what a block decodes to when its codes are 0:
+ * the types that have one have no offset. */
+static void finish(matrix *m) {
+    const size_t row_bytes = (size_t)sn_type_bytes(m->type, m->k);
+    const size_t n = m->rows * m->k, scales = scale_bytes(m->type);
+    m->type->decode(m->file, m->w, n);
+    memset(m->min, 0, n * sizeof(float));
+    if (has_min(m->type)) {
+        uint8_t *empty = malloc(m->rows * row_bytes);
+        memcpy(empty, m->file, m->rows * row_bytes);
+        for (size_t at = 0; at < m->rows * row_bytes; at += m->type->block_bytes)
+            memset(empty + at + scales, 0, m->type->block_bytes - scales);
+        m->type->decode(empty, m->min, n);
+        free(empty);
+    }
+    for (size_t p = 0; p < m->n_panels; p++) {
+        const size_t left = m->rows - p * SN_PANEL_ROWS;
+        CHECK(sn_panel_pack(m->type, m->file + p * SN_PANEL_ROWS * row_bytes,
+                            left < SN_PANEL_ROWS ? left : SN_PANEL_ROWS, m->k,
+                            m->panels + p * m->panel_bytes),
+              "%s refused", m->type->name);
+    }
+}
+
+static matrix new_matrix(const sn_type *type, size_t rows, size_t k) {
+    matrix m = { .type = type, .rows = rows, .k = k };
+    m.n_panels = (rows + SN_PANEL_ROWS - 1) / SN_PANEL_ROWS;
+    m.panel_bytes = sn_panel_bytes(type, k);
+    m.file = malloc(rows * (size_t)sn_type_bytes(type, k));
+    m.panels = sn_alloc(m.n_panels * m.panel_bytes);
+    m.w = malloc(rows * k * sizeof(float));
+    m.min = malloc(rows * k * sizeof(float));
+    return m;
+}
+
+static void free_matrix(matrix *m) {
+    free(m->file);
+    sn_free(m->panels);
+    free(m->w);
+    free(m->min);
+}
+
+static void put_half(uint8_t *p, float value) {
+    const uint16_t half = sn_f32_to_f16(value);
+    p[0] = (uint8_t)half;
+    p[1] = (uint8_t)(half >> 8);
+}
+
+/* Sets the one or two halves of a block; their places differ by type. */
+static void set_scales(const sn_type *type, uint8_t *block, float d, float min) {
+    put_half(block + (type->id == SN_TYPE_Q6_K ? 208 : 0), d);
+    if (has_min(type)) put_half(block + 2, min);
+}
+
+static void random_matrix(matrix *m) {
+    const size_t bytes = m->rows * (size_t)sn_type_bytes(m->type, m->k);
+    if (m->type->block == 1) {
+        for (size_t i = 0; i < m->rows * m->k; i++) {
+            const float x = number(2.0f);
+            const uint16_t half =
+                m->type->id == SN_TYPE_F16 ? sn_f32_to_f16(x) : sn_f32_to_bf16(x);
+            if (m->type->id == SN_TYPE_F32) memcpy(m->file + 4 * i, &x, 4);
+            else memcpy(m->file + 2 * i, &half, 2);
+        }
+    } else {
+        for (size_t i = 0; i < bytes; i++) m->file[i] = (uint8_t)check_next(&rng);
+        for (size_t at = 0; at < bytes; at += m->type->block_bytes)
+            set_scales(m->type, m->file + at, number(0.1f), number(0.3f));
+    }
+    finish(m);
+}
+
+/* y = sum W x. Blocks of 32 are summed first: an element sees at most 32 + k / 32 + 1 roundings. */
+static void check_float_product(const matrix *m, size_t tokens) {
+    static float x[MOST_TOKENS * (MOST_K + 3)], y[MOST_TOKENS * (MOST_ROWS + 5)];
+    const size_t x_stride = m->k + 3, y_stride = 16 * m->n_panels + 5;
+    fill(x, tokens * x_stride, 4.0f);
+    simd->matmul_f32[sn_layout_of(m->type)](y, y_stride, m->panels, m->panel_bytes, m->n_panels,
+                                            m->k, x, x_stride, tokens);
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t r = 0; r < 16 * m->n_panels; r++) {
+            double sum = 0.0, size = 0.0;
+            for (size_t i = 0; i < m->k && r < m->rows; i++) {
+                const double term = (double)m->w[r * m->k + i] * (double)x[t * x_stride + i];
+                sum += term;
+                size += fabs(term);
+            }
+            check_near(m->type->name, r, y[t * y_stride + r], sum,
+                       (34.0 + (double)m->k / 32.0) * U * size);
+        }
+}
+
+typedef struct rows8 {
+    int8_t q[MOST_TOKENS * MOST_K];
+    float scale[MOST_TOKENS * MOST_K / 32];
+    int32_t sum[MOST_TOKENS * MOST_K / 16];
+} rows8;
+
+static void sum_up(rows8 *x, size_t n) {
+    for (size_t i = 0; i < n / 16; i++) {
+        x->sum[i] = 0;
+        for (size_t j = 0; j < 16; j++) x->sum[i] += x->q[16 * i + j];
+    }
+}
+
+static void multiply_q8(const matrix *m, const rows8 *x, size_t tokens, float *y,
+                        size_t y_stride) {
+    const sn_q8_rows rows = { x->q, x->scale, x->sum, m->k };
+    simd->matmul_q8[sn_layout_of(m->type)](y, y_stride, m->panels, m->panel_bytes, m->n_panels,
+                                           m->k, rows, tokens);
+}
+
+/*
+ * y = sum W q xs. Per block the code part and the minimum part are rounded thrice (scale, product,
+ * sum), and W itself, decoded, twice. The parts may be larger than W: |code part| <= |W| + |min|.
+ */
+static void check_int_product(const matrix *m, size_t tokens) {
+    static rows8 x;
+    static float y[MOST_TOKENS * (MOST_ROWS + 5)];
+    const size_t y_stride = 16 * m->n_panels + 5;
+    for (size_t i = 0; i < tokens * m->k; i++) x.q[i] = (int8_t)((int)check_below(&rng, 255) - 127);
+    fill(x.scale, tokens * m->k / 32, 0.1f);
+    sum_up(&x, tokens * m->k);
+    multiply_q8(m, &x, tokens, y, y_stride);
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t r = 0; r < 16 * m->n_panels; r++) {
+            double sum = 0.0, size = 0.0;
+            for (size_t i = 0; i < m->k && r < m->rows; i++) {
+                const double w = m->w[r * m->k + i], min = m->min[r * m->k + i];
+                const double a = (double)x.q[t * m->k + i] *
+                                 (double)x.scale[(t * m->k + i) / 32];
+                sum += w * a;
+                size += (fabs(w) + 2.0 * fabs(min)) * fabs(a);
+            }
+            check_near(m->type->name, r, y[t * y_stride + r], sum,
+                       (6.0 + 2.0 * (double)m->k / 32.0) * U * size);
+        }
+}
+
+static void check_products(void) {
+    for (size_t i = 0; i < N_TYPES; i++) {
+        const sn_type *type = sn_type_find(types[i]);
+        const size_t sizes[] = { type->block == 1 ? 1 : type->block, type->block == 1 ? 45 :
+                                 2 * type->block, type->block == 1 ? 96 : 3 * type->block };
+        for (size_t s = 0; s < 3; s++)
+            for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens += 2) {
+                matrix m = new_matrix(type, 33 + s, sizes[s]);
+                random_matrix(&m);
+                check_float_product(&m, tokens);
+                if (type->block > 1) check_int_product(&m, tokens);
+                free_matrix(&m);
+            }
+    }
+}
+
+/* ---- integers at their ends: no rounding, so no tolerance --------------------------------------- */
+
+/* With scales of 1 every weight is an integer. One live block of activations at a time keeps the
+ * result below 2^24, where float32 holds it; then all of them, where they fit. */
+static void check_exact(const matrix *m, rows8 *x) {
+    static float y[MOST_ROWS];
+    const size_t blocks = m->k / 32;
+    for (size_t live = 0; live <= blocks; live++) {
+        for (size_t b = 0; b < blocks; b++) x->scale[b] = live == blocks || b == live;
+        multiply_q8(m, x, 1, y, 16 * m->n_panels);
+        for (size_t r = 0; r < m->rows; r++) {
+            int64_t sum = 0;
+            bool fits = true;
+            for (size_t i = 0; i < m->k; i++) {
+                if (x->scale[i / 32] > 0) sum += (int64_t)m->w[r * m->k + i] * x->q[i];
+                if (i % 32 == 31) fits = fits && sum < 1 << 24 && sum > -(1 << 24);
+            }
+            if (fits || live < blocks)
+                CHECK((int64_t)y[r] == sum, "%s, block %zu, row %zu: %.9g, expected %lld",
+                      m->type->name, live, r, (double)y[r], (long long)sum);
+        }
+    }
+}
+
+/* Every byte of codes and inner scales is `pattern` (-1: random). */
+static void integer_matrix(matrix *m, int pattern) {
+    const size_t bytes = m->rows * (size_t)sn_type_bytes(m->type, m->k);
+    for (size_t i = 0; i < bytes; i++)
+        m->file[i] = pattern < 0 ? (uint8_t)check_next(&rng) : (uint8_t)pattern;
+    for (size_t at = 0; at < bytes; at += m->type->block_bytes)
+        set_scales(m->type, m->file + at, 1.0f, 1.0f);
+    finish(m);
+}
+
+static void check_integers(void) {
+    static const int patterns[] = { 0x80, 0xff, 0x7f, 0x00, 0x81, -1 };
+    static rows8 x;
+    for (size_t i = 3; i < N_TYPES; i++) {
+        matrix m = new_matrix(sn_type_find(types[i]), 17, MOST_K);
+        for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++) {
+            integer_matrix(&m, patterns[p]);
+            for (int kind = 0; kind < 4; kind++) {
+                for (size_t k = 0; k < MOST_K; k++)
+                    x.q[k] = kind == 0 ? 127 : kind == 1 ? -127 : kind == 2 ? (k % 2 ? 127 : -127) :
+                             (int8_t)((int)check_below(&rng, 255) - 127);
+                sum_up(&x, MOST_K);
+                check_exact(&m, &x);
+            }
+        }
+        free_matrix(&m);
+    }
+}
+
+/* ---- activations to int8 ------------------------------------------------------------------------ */
+
+/* docs/determinism.md, section 4. A quotient or product of two float32, rounded to float64 and then
+ * to float32, is the one rounded at once. */
+static void check_quantized(const float *x, size_t k) {
+    static int8_t q[MOST_K];
+    static float scale[MOST_K / 32];
+    static int32_t sum[MOST_K / 16];
+    CHECK(simd->quantize_q8(q, scale, sum, x, k) == 1, "refused");
+    for (size_t b = 0; b < k / 32; b++) {
+        double amax = 0.0;
+        for (size_t i = 0; i < 32; i++) amax = fmax(amax, fabs((double)x[32 * b + i]));
+        const bool empty = amax < 0x1p-100;
+        const float factor = empty ? 0.0f : (float)(127.0 / amax);
+        CHECK(same(scale[b], empty ? 0.0f : (float)(amax / 127.0)), "scale of block %zu", b);
+        int32_t halves[2] = { 0, 0 };
+        for (size_t i = 0; i < 32; i++) {
+            const float v = (float)((double)x[32 * b + i] * (double)factor);
+            const int want = empty ? 0 : (int)rint((double)v); /* ties to even */
+            CHECK(q[32 * b + i] == want && want >= -127 && want <= 127, "%a: %d, expected %d",
+                  (double)x[32 * b + i], q[32 * b + i], want);
+            halves[i / 16] += want;
+        }
+        CHECK(sum[2 * b] == halves[0] && sum[2 * b + 1] == halves[1], "sums of block %zu", b);
+    }
+}
+
+static void check_quantize(void) {
+    static const float scales[] = { 1.0f, 0x1p-99f, 0x1p-101f, 0x1p-149f, 1e30f, 0x1p127f, 0.0f };
+    float x[256];
+    int8_t q[256];
+    float scale[8];
+    int32_t sum[16];
+    for (int round = 0; round < 200; round++)
+        for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
+            fill(x, 256, scales[s]);
+            check_quantized(x, 256);
+        }
+    for (size_t i = 0; i < 32; i++) x[i] = (float)i - 15.5f; /* ties: factor 1 */
+    x[31] = 127.0f;
+    check_quantized(x, 32);
+    for (size_t i = 0; i < 32; i++) x[i] = 0x1p-100f * (i % 2 ? 1.0f : -1.0f); /* the end itself */
+    check_quantized(x, 32);
+    x[7] = 0x1p-99f;
+    check_quantized(x, 32);
+    for (size_t i = 0; i < 32; i++) x[i] = 0x1.fffffep-101f; /* just below */
+    check_quantized(x, 32);
+    for (size_t i = 0; i < 256; i++)
+        for (int kind = 0; kind < 3; kind++) {
+            fill(x, 256, 1.0f);
+            x[i] = kind == 0 ? HUGE_VALF : kind == 1 ? -HUGE_VALF : (float)NAN;
+            CHECK(simd->quantize_q8(q, scale, sum, x, 256) == 0, "taken at %zu", i);
+        }
+    fill(x, 256, 3.4028234e38f);
+    check_quantized(x, 256);
+}
+
+/* ---- element-wise -------------------------------------------------------------------------------- */
+
+/* Sums and products of two float32 are exact or innocuously rounded in float64, so rounding them to
+ * float32 is the one rounded operation that the definition asks for. */
+static void check_elements(size_t n) {
+    static float a[300], b[300], m[300], y[300], x[300];
+    const float factor = number(3.0f);
+    fill(a, n, 5.0f);
+    fill(b, n, 1e-3f);
+    fill(m, n, 2.0f);
+    fill(x, n, 1.0f);
+    simd->add(y, a, b, n);
+    for (size_t i = 0; i < n; i++) CHECK(same(y[i], (float)((double)a[i] + b[i])), "add %zu", i);
+    simd->mul(y, a, b, n);
+    for (size_t i = 0; i < n; i++) CHECK(same(y[i], (float)((double)a[i] * b[i])), "mul %zu", i);
+    simd->lerp(y, a, b, m, n);
+    for (size_t i = 0; i < n; i++) {
+        const float difference = (float)((double)b[i] - a[i]);
+        const float part = (float)((double)m[i] * difference);
+        CHECK(same(y[i], (float)((double)part + a[i])), "lerp %zu", i);
+    }
+    memcpy(y, x, n * sizeof(float));
+    simd->axpy(y, factor, a, n);
+    for (size_t i = 0; i < n; i++) {
+        const float part = (float)((double)factor * a[i]);
+        CHECK(same(y[i], (float)((double)part + x[i])), "axpy %zu", i);
+    }
+    simd->relu_squared(y, a, n);
+    for (size_t i = 0; i < n; i++)
+        CHECK(same(y[i], a[i] > 0 ? (float)((double)a[i] * a[i]) : 0.0f), "relu_squared %zu", i);
+}
+
+/* ---- reductions ---------------------------------------------------------------------------------- */
+
+/* Roundings that one element of a sum over n sees: its lane's additions and the tree's four. */
+static double depth(size_t n) {
+    return (double)((n + 15) / 16) + 4.0;
+}
+
+static void check_layer_norm(size_t n, float scale, float offset, float eps) {
+    static float x[2100], w[2100], b[2100], y[2100];
+    double mean = 0.0, size = 0.0, variance = 0.0;
+    fill(x, n, scale);
+    for (size_t i = 0; i < n; i++) x[i] += offset;
+    fill(w, n, 2.0f);
+    fill(b, n, 1.0f);
+    simd->layer_norm(y, x, w, b, n, eps);
+    for (size_t i = 0; i < n; i++) mean += x[i], size += fabs((double)x[i]);
+    mean /= (double)n;
+    for (size_t i = 0; i < n; i++) variance += ((double)x[i] - mean) * ((double)x[i] - mean);
+    variance /= (double)n;
+    const double s = 1.0 / sqrt(variance + (double)eps);
+    /* the mean is off by e; then d = x - mean by e and a rounding, the variance, relatively, by its
+     * sum's roundings and 2 e / deviation, its root by half of that, and three more roundings */
+    const double e = (depth(n) + 2.0) * U * size / (double)n;
+    const double relative = (depth(n) / 2.0 + 6.0) * U + e * s + e * e * s * s;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)x[i] - mean, want = d * s * (double)w[i] + (double)b[i];
+        check_near("layer_norm", i, y[i], want,
+                   fabs((double)w[i]) * s * (e + fabs(d) * relative) + 2.0 * U * fabs(want));
+    }
+}
+
+static void check_l2(size_t n, float scale, float floor) {
+    static float x[2100], y[2100];
+    double sum = 0.0;
+    fill(x, n, scale);
+    simd->l2_normalize(y, x, n, floor);
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    const double norm = fmax(sqrt(sum), (double)floor);
+    for (size_t i = 0; i < n; i++)
+        check_near("l2_normalize", i, y[i], (double)x[i] / norm,
+                   (depth(n) / 2.0 + 4.0) * U * fabs((double)x[i]) / norm + TINY);
+}
+
+static void check_dot3(size_t n) {
+    static float a[2100], b[2100], c[2100];
+    double sum = 0.0, size = 0.0;
+    fill(a, n, 2.0f);
+    fill(b, n, 3.0f);
+    fill(c, n, 4.0f);
+    for (size_t i = 0; i < n; i++) {
+        const double term = (double)a[i] * (double)b[i] * (double)c[i];
+        sum += term;
+        size += fabs(term);
+    }
+    check_near("dot3", n, simd->dot3(a, b, c, n), sum, (depth(n) + 2.0) * U * size);
+}
+
+static void check_reductions(void) {
+    for (size_t n = 1; n <= 2051; n += n < 70 ? 1 : 283) {
+        check_layer_norm(n, 1.0f, 0.0f, 1e-5f);
+        check_layer_norm(n, 1.0f, 8.0f, 1e-5f);
+        check_layer_norm(n, 1e-4f, 0.0f, 64e-5f);
+        check_layer_norm(n, 0.0f, 1.0f, 1e-5f); /* all equal: the variance is 0 */
+        check_l2(n, 1.0f, 1e-12f);
+        check_l2(n, 1e-15f, 1e-12f); /* below the floor */
+        check_l2(n, 0.0f, 1e-12f);
+        check_dot3(n);
+    }
+}
+
+/* ---- recurrence ------------------------------------------------------------------------------------ */
+
+#define MOST_SIDE 70
+#define MOST_SCAN 6
+#define WIDE (MOST_SIDE + 2)
+
+typedef struct scan {
+    size_t keys, values, tokens;
+    float w[MOST_SCAN * WIDE], u[MOST_SCAN * WIDE], k[MOST_SCAN * WIDE], b[MOST_SCAN * WIDE],
+        r[MOST_SCAN * WIDE], v[MOST_SCAN * WIDE], y[MOST_SCAN * WIDE];
+    float S[MOST_SIDE * MOST_SIDE];
+    double want[MOST_SIDE * MOST_SIDE], error[MOST_SIDE * MOST_SIDE]; /* of S, and a bound */
+} scan;
+
+/* One token for value channel i in float64, carrying a bound of the float32 error with every entry:
+ * what it was, times the factor it meets, plus the roundings of this step. */
+static void scan_channel(scan *s, size_t t, size_t i) {
+    const size_t o = t * WIDE;
+    const double sums = (double)s->keys + 1.0;
+    double p = 0.0, p_size = 0.0, p_error = 0.0, y = 0.0, y_size = 0.0, y_error = 0.0;
+    for (size_t j = 0; j < s->keys; j++) {
+        const double term = s->want[j * s->values + i] * (double)s->u[o + j];
+        p += term;
+        p_size += fabs(term);
+        p_error += s->error[j * s->values + i] * fabs((double)s->u[o + j]);
+    }
+    p_error += sums * U * p_size;
+    for (size_t j = 0; j < s->keys; j++) {
+        double *S = &s->want[j * s->values + i], *error = &s->error[j * s->values + i];
+        const double kept = *S * (double)s->w[o + j], lost = p * (double)s->b[o + j];
+        const double added = (double)s->v[o + i] * (double)s->k[o + j];
+        *error = *error * fabs((double)s->w[o + j]) + p_error * fabs((double)s->b[o + j]) +
+                 3.0 * U * (fabs(kept) + fabs(lost) + fabs(added));
+        *S = kept - lost + added;
+        y += *S * (double)s->r[o + j];
+        y_size += fabs(*S * (double)s->r[o + j]);
+        y_error += *error * fabs((double)s->r[o + j]);
+    }
+    check_near("rank1_scan y", i, s->y[o + i], y, 1.01 * (y_error + sums * U * y_size));
+}
+
+static void check_scan(size_t keys, size_t values, size_t tokens) {
+    static scan s;
+    s.keys = keys, s.values = values, s.tokens = tokens;
+    fill(s.S, keys * values, 1.0f);
+    for (size_t i = 0; i < keys * values; i++) s.want[i] = s.S[i], s.error[i] = 0.0;
+    float *inputs[] = { s.w, s.u, s.k, s.b, s.r, s.v };
+    for (size_t i = 0; i < 6; i++) fill(inputs[i], tokens * WIDE, 0.5f);
+    simd->rank1_scan(s.y, s.S, keys, values, s.w, s.u, s.k, s.b, s.r, s.v, WIDE, tokens);
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t i = 0; i < values; i++) scan_channel(&s, t, i);
+    for (size_t i = 0; i < keys * values; i++)
+        check_near("rank1_scan S", i, s.S[i], s.want[i], 1.01 * s.error[i]);
+}
+
+int main(void) {
+    simd = sn_simd_at(0);
+    check_products();
+    check_integers();
+    check_quantize();
+    for (size_t n = 1; n < 300; n += n < 40 ? 1 : 37) check_elements(n);
+    check_reductions();
+    for (size_t n = 1; n <= 66; n += 5) check_scan(n, n, MOST_SCAN);
+    check_scan(64, 64, MOST_SCAN);
+    check_scan(3, 70, 4);
+    check_scan(70, 3, 4);
+    check_scan(17, 33, 1);
+    return check_report("oracle");
+}

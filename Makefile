@@ -1,5 +1,7 @@
 # SunnyNet. `make help` lists the targets. Everything is built under build/<variant>/.
 
+MAKEFLAGS += --no-builtin-rules
+
 VERSION := 0.1.0
 SOVERSION := 0
 BUILD ?= build/native
@@ -7,7 +9,9 @@ BUILD ?= build/native
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-OBJCOPY ?= objcopy
+# The compiler's own, which matters when it is a cross compiler.
+OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
+AR = $(shell $(CC) -print-prog-name=ar)
 CFLAGS ?= -O3 -g
 LDFLAGS ?=
 FUZZ_SECONDS ?= 60
@@ -29,24 +33,50 @@ CC := clang-19
 CFLAGS := -O1 -gline-tables-only -fno-omit-frame-pointer
 endif
 
+# Other targets, likewise by the folder's name.
+ifeq ($(notdir $(BUILD)),neon)
+CC := aarch64-linux-gnu-gcc
+LDFLAGS := -static
+endif
+ifeq ($(notdir $(BUILD)),wasi)
+ifdef WASI_SDK_PATH
+CC := $(WASI_SDK_PATH)/bin/clang --sysroot=$(WASI_SDK_PATH)/share/wasi-sysroot --target=wasm32-wasip1
+else
+CC := clang-19 --target=wasm32-wasi
+endif
+CFLAGS := -O3
+endif
+
 # What correctness needs stands after the user's CFLAGS and survives -Ofast -march=native: no
 # contraction to FMA, no reassociation, no instruction set beyond the baseline but in the back
 # ends' own objects. CFLAGS never reach the link: -Ofast there sets flush-to-zero.
 SN_WARN := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
-SN_CFLAGS := -std=c11 $(SN_WARN) -fvisibility=hidden -fPIC -fno-fast-math -ffp-contract=off \
+SN_CFLAGS := -std=c11 $(SN_WARN) -fvisibility=hidden $(PIC) -fno-fast-math -ffp-contract=off \
              -fno-math-errno -fno-lto $(SANITIZER) -Icore -Isimd -MMD -MP
 
-ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
+ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
+PIC = $(if $(filter wasm32,$(ARCH)),,-fPIC)
+PTHREAD = $(if $(filter wasm32,$(ARCH)),,-pthread)
 
 # Each back end's own instruction set, in one list. No -mfma anywhere.
 BASE_x86_64       := -march=x86-64 -mtune=generic -mno-sse3 -mfpmath=sse
+BASE_aarch64      := -march=armv8-a
 ISA_scalar        :=
 ISA_avx2          := -mavx2 -mf16c
 ISA_avx2-vnni     := $(ISA_avx2) -mavxvnni
 ISA_avx512        := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mf16c -mprefer-vector-width=512
 ISA_avx512-vnni   := $(ISA_avx512) -mavx512vnni
 
-ISAS_x86_64 := scalar avx2 avx2-vnni avx512 avx512-vnni
+ISA_neon          :=
+ISA_neon-dotprod  := -march=armv8.2-a+dotprod
+ISA_neon-i8mm     := -march=armv8.2-a+dotprod+i8mm
+
+ISA_wasm128       := -msimd128
+ISA_wasm-relaxed  := -msimd128 -mrelaxed-simd
+
+ISAS_x86_64  := scalar avx2 avx2-vnni avx512 avx512-vnni
+ISAS_aarch64 := scalar neon neon-dotprod neon-i8mm
+ISAS_wasm32  := scalar wasm128 wasm-relaxed
 ISAS := $(or $(ISAS_$(ARCH)),scalar)
 BASE := $(BASE_$(ARCH))
 
@@ -65,7 +95,7 @@ FUZZERS := $(patsubst tests/c/%.c,build/fuzz/%,$(filter tests/c/fuzz_%.c,$(TEST_
 SUITES := $(sort $(wildcard tests/*.test.mjs))
 
 .PHONY: all run bench test lib install-deps compile-tests check-native check-asan check-ubsan \
-        check-tsan check-abi check-nofma check-layers fuzz help clean FORCE
+        check-tsan neon wasi check-abi check-nofma check-layers fuzz help clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -82,7 +112,7 @@ bench: $(BUILD)/sunnynet ## measures the speed of the bundled model; BENCH_ARGS=
 # ---- objects ---------------------------------------------------------------------------------
 
 # Rewritten only when the compiler or its flags change, and then every object is.
-FLAGS := $(shell $(CC) -dumpfullversion -dumpversion) $(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE) \
+FLAGS := $(shell $(CC) -dumpfullversion -dumpversion 2>/dev/null) $(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE) \
          $(foreach isa,$(ISAS),$(isa): $(ISA_$(isa)))
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
@@ -122,7 +152,7 @@ link_program = $(CC) $(LDFLAGS) $(SANITIZER)
 
 $(BUILD)/libsunnynet.so: $(LIB_OBJ)
 	$(call say,LD)
-	$(Q)$(link_shared) -o $@ $^ -pthread
+	$(Q)$(link_shared) -o $@ $^ $(PTHREAD)
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 
 # One object whose only global symbols are the public ones: the library's own names cannot
@@ -141,12 +171,12 @@ $(BUILD)/libsunnynet.a: $(LIB_OBJ)
 
 $(BUILD)/sunnynet: $(CLI_OBJ) $(BUILD)/libsunnynet.a
 	$(call say,LD)
-	$(Q)$(link_program) -o $@ $^ -pthread -lm
+	$(Q)$(link_program) -o $@ $^ $(PTHREAD) -lm
 
 $(BUILD)/tests/%: $(BUILD)/tests/c/%.o $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(link_program) -o $@ $^ -pthread -lm
+	$(Q)$(link_program) -o $@ $^ $(PTHREAD) -lm
 
 # ---- a library for one back end: core, scalar and that one -----------------------------------
 
@@ -170,19 +200,50 @@ $(LIB)/dispatch.o: simd/dispatch.c Makefile $(BUILD)/flags
 
 $(LIB)/libsunnynet.so: $(ONE_OBJ)
 	$(call say,LD)
-	$(Q)$(link_shared) -o $@ $^ -pthread
+	$(Q)$(link_shared) -o $@ $^ $(PTHREAD)
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 
 $(LIB)/libsunnynet.a: $(ONE_OBJ)
 	$(archive)
+
+-include $(LIB)/dispatch.d
 endif
+
+# ---- AArch64 and WASI ------------------------------------------------------------------------
+
+neon: ## cross-builds for AArch64 into build/neon; qemu-aarch64 runs it
+	$(Q)$(MAKE) BUILD=build/neon build/neon/sunnynet compile-tests
+
+wasi: ## the command for WASI preview 1, build/wasi/sunnynet.wasm and -relaxed.wasm; WASI_SDK_PATH
+	$(Q)$(MAKE) BUILD=build/wasi build/wasi/sunnynet.wasm build/wasi/sunnynet-relaxed.wasm
+
+# One module cannot ask the engine what it can do: there are two. Memory starts large, because
+# node 20 crashes at exit when a module has grown it by more than about 80 MB; pages that are
+# not touched cost nothing.
+WASI_LINK := -Wl,--initial-memory=419430400,--max-memory=4294967296,-z,stack-size=1048576,--stack-first
+
+define WASI_RULE
+build/wasi/$(1).wasm: $$(CLI_OBJ) $$(CORE_OBJ) $$(foreach isa,$(2),$$(call backend,$$(isa))) \
+                      build/wasi/simd/dispatch-$(1).o
+	$$(call say,LD)
+	$$(Q)$$(CC) $$(WASI_LINK) -s -o $$@ $$^
+
+build/wasi/simd/dispatch-$(1).o: simd/dispatch.c Makefile $$(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(call say,CC)
+	$$(Q)$$(compile) $$(call have,$(2)) -c -o $$@ $$<
+endef
+$(eval $(call WASI_RULE,sunnynet,scalar wasm128))
+$(eval $(call WASI_RULE,sunnynet-relaxed,scalar wasm128 wasm-relaxed))
 
 # ---- tests -----------------------------------------------------------------------------------
 
 NODE_TEST := node --test
+JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
+# A make of its own, because this one may have looked for a compiler before there was any.
 test: install-deps ## installs what is missing, builds and runs all tests
-	$(Q)$(MAKE) all compile-tests
+	$(Q)$(MAKE) -j$(JOBS) all compile-tests
 	$(Q)$(NODE_TEST) --test-concurrency=2 $(SUITES)
 
 install-deps: ## checks for compilers, node and emulator; installs what is missing
@@ -225,6 +286,109 @@ else
 fuzz: ## libFuzzer on every reader, FUZZ_SECONDS each [60]
 	$(Q)$(MAKE) BUILD=build/fuzz fuzz
 endif
+
+# ---- WebAssembly modules and the JavaScript package --------------------------------------------
+
+# Three ES modules from one source; bindings/js/engine.mjs takes the best that an engine runs. The
+# compiler is the emcc on PATH if it is recent enough, else one in a folder of ours.
+WASM := build/wasm
+EMCC := $(WASM)/emcc
+NPM  := build/npm-package
+
+ISAS_WASM_scalar  := scalar
+ISAS_WASM_simd    := scalar wasm128
+ISAS_WASM_relaxed := scalar wasm128 wasm-relaxed
+ISA_wasm128       := -msimd128
+ISA_wasm-relaxed  := -msimd128 -mrelaxed-simd
+
+EM_CFLAGS := -O3 -std=c11 $(SN_WARN) -fno-fast-math -ffp-contract=off -fno-math-errno \
+             -Icore -Isimd -MMD -MP
+# The glue is given its module by us in pages and Node alike, so it needs no code for Node: that
+# would import Node's modules, which bundlers for pages stumble over.
+EM_LDFLAGS := -O3 --no-entry -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sFILESYSTEM=0 \
+              -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=256KB \
+              -sEXPORTED_RUNTIME_METHODS=wasmMemory -sEXPORTED_FUNCTIONS=@bindings/js/exports.txt
+
+em_obj = $(patsubst %.c,$(WASM)/obj/%.o,$(1))
+em_backend = $(WASM)/obj/simd/backend_$(subst -,_,$(1)).o
+EM_CORE_OBJ := $(call em_obj,$(CORE_SRC) bindings/js/glue.c)
+EM_MODULES := $(foreach variant,scalar simd relaxed,$(WASM)/sunnynet-$(variant).mjs)
+EM_OBJ := $(EM_CORE_OBJ) $(foreach isa,$(ISAS_WASM_relaxed),$(call em_backend,$(isa))) \
+          $(foreach variant,scalar simd relaxed,$(WASM)/obj/dispatch_$(variant).o)
+JS_FILES := $(wildcard bindings/js/*.mjs) bindings/js/sunnynet.d.ts bindings/js/package.json \
+            bindings/js/README.md LICENSE
+
+.PHONY: wasm js js-tools check-js
+
+wasm: $(EM_MODULES) ## ES modules with the C library in WebAssembly, into build/wasm
+
+$(EMCC): FORCE
+	@mkdir -p $(@D)
+	$(Q)folder=$$(tools/setup-emscripten.sh) && \
+	    printf '#!/bin/sh\nexec "%s/emcc" "$$@"\n' "$$folder" > $@.new && chmod +x $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+EM_FLAGS := $(EM_CFLAGS) $(EM_LDFLAGS) $(ISA_wasm128) $(ISA_wasm-relaxed)
+$(WASM)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(EM_FLAGS)' | cmp -s - $@ || echo '$(EM_FLAGS)' > $@
+
+$(EM_OBJ): Makefile $(EMCC) $(WASM)/flags
+
+em_compile = $(EMCC) $(EM_CFLAGS)
+
+$(WASM)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,EMCC)
+	$(Q)$(em_compile) -c -o $@ $<
+
+$(WASM)/obj/simd/backend_wasm128.o: simd/backend_wasm128.c
+	@mkdir -p $(@D)
+	$(call say,EMCC)
+	$(Q)$(em_compile) $(ISA_wasm128) -c -o $@ $<
+
+$(WASM)/obj/simd/backend_wasm_relaxed.o: simd/backend_wasm_relaxed.c
+	@mkdir -p $(@D)
+	$(call say,EMCC)
+	$(Q)$(em_compile) $(ISA_wasm-relaxed) -c -o $@ $<
+
+$(WASM)/obj/dispatch_%.o: simd/dispatch.c
+	@mkdir -p $(@D)
+	$(call say,EMCC)
+	$(Q)$(em_compile) $(call have,$(ISAS_WASM_$*)) -c -o $@ $<
+
+define EM_MODULE_RULE
+$(WASM)/sunnynet-$(1).mjs: $(EM_CORE_OBJ) $(WASM)/obj/dispatch_$(1).o \
+        $(foreach isa,$(ISAS_WASM_$(1)),$(call em_backend,$(isa))) bindings/js/exports.txt
+	$$(call say,EMCC)
+	$$(Q)$$(EMCC) $$(EM_LDFLAGS) -o $$@ $$(filter %.o,$$^)
+	$$(Q)chmod -x $$(@:.mjs=.wasm)
+endef
+$(foreach variant,scalar simd relaxed,$(eval $(call EM_MODULE_RULE,$(variant))))
+
+js: $(NPM)/package.json ## the npm package "sunnynet" as a folder, build/npm-package
+
+$(NPM)/package.json: $(JS_FILES) $(EM_MODULES)
+	$(call say,NPM)
+	$(Q)rm -rf $(NPM) && mkdir -p $(NPM)
+	$(Q)cp $(JS_FILES) $(EM_MODULES) $(EM_MODULES:.mjs=.wasm) $(NPM)
+	@touch $@
+
+# What only tests need: the TypeScript compiler, and a Node with relaxed SIMD.
+NPM_TOOLS := typescript@5.9.3 node@26.10.0
+NPM_STAMP := build/npm/$(subst @,-,$(subst $() ,+,$(NPM_TOOLS)))
+
+js-tools: $(NPM_STAMP)
+
+$(NPM_STAMP):
+	@mkdir -p $(@D)
+	$(Q)npm install --no-audit --no-fund --loglevel=error --prefix build/npm $(NPM_TOOLS) >&2
+	@touch $@
+
+check-js: js js-tools ## the JavaScript package in Node and the TypeScript compiler
+	$(Q)$(NODE_TEST) $(sort $(wildcard tests/js-*.test.mjs))
+
+-include $(EM_OBJ:.o=.d)
 
 # ----------------------------------------------------------------------------------------------
 

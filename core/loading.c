@@ -122,7 +122,7 @@ static sn_status take(sn_loading *l, const uint8_t *bytes, size_t n) {
     return SN_OK;
 }
 
-/* ---- the public calls ------------------------------------------------------------------------- */
+/* ---- the public calls ---------------------------------------------------------------------- */
 
 sn_status sn_loading_new(const char *name, double size, const sn_model_options *given,
                          sn_loading **out) {

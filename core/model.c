@@ -9,6 +9,7 @@
 #include "text/tokenizer.h"
 #include "worker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_MAX_CHUNK 32
@@ -141,6 +142,33 @@ static sn_status set_up_execution(sn_model *m, const sn_model_options *options) 
     return sn_pool_new(threads, &m->pool);
 }
 
+static void advise(const sn_model_options *options, const char *line) {
+    if (!options->log) return;
+    const sn_fpenv ours = sn_fpenv_enter(); /* the callback may change it */
+    options->log(options->log_user, line);
+    sn_fpenv_leave(ours);
+}
+
+/* A model whose tokenizer is not supported still runs on ids. */
+static sn_status read_tokenizer(const sn_gguf *gguf, const sn_model_options *options,
+                                sn_model *m) {
+    const sn_status status = sn_tokenizer_from_gguf(gguf, &m->tokenizer);
+    if (status != SN_E_UNSUPPORTED) return status;
+    m->tokenizer = NULL;
+    advise(options, sn_last_error());
+    return SN_OK;
+}
+
+/* Ids that the model does not have would be refused one by one later: say it at once. */
+static void compare_vocabularies(const sn_gguf *gguf, const sn_model_options *options,
+                                 const sn_model *m) {
+    char line[400];
+    if (!m->tokenizer || sn_tokenizer_vocab(m->tokenizer) == m->vocab) return;
+    snprintf(line, sizeof line, "%.300s: the tokenizer has %d ids, the model %d",
+             sn_gguf_name(gguf), (int)sn_tokenizer_vocab(m->tokenizer), (int)m->vocab);
+    advise(options, line);
+}
+
 /* Everything but the tensors' data. */
 static sn_status describe(const sn_gguf *gguf, const sn_model_options *options, sn_model *m) {
     SN_TRY(find_architecture(gguf, &m->arch));
@@ -149,7 +177,7 @@ static sn_status describe(const sn_gguf *gguf, const sn_model_options *options, 
     m->file_bytes = (double)gguf->file_bytes;
     SN_TRY(copy_text(gguf, "general.name", &m->name));
     SN_TRY(copy_text(gguf, "tokenizer.chat_template", &m->chat_template));
-    SN_TRY(sn_tokenizer_from_gguf(gguf, &m->tokenizer));
+    SN_TRY(read_tokenizer(gguf, options, m));
     return record_tensors(gguf, m);
 }
 
@@ -171,6 +199,7 @@ sn_status sn_model_begin(const sn_gguf *gguf, const sn_model_options *options, s
     if (!m) return SN_E_NOMEM;
     sn_status status = describe(gguf, options, m);
     if (status == SN_OK) status = sn_load_begin(gguf, m, options, loader);
+    if (status == SN_OK) compare_vocabularies(gguf, options, m);
     if (status == SN_OK) *model = m;
     else sn_model_free(m);
     return status;
@@ -206,7 +235,9 @@ static sn_status load_and_close(sn_gguf *gguf, const sn_model_options *options, 
 sn_status sn_model_check_options(const sn_model_options *given, sn_model_options *options) {
     const sn_simd *table;
     SN_TRY(check_options(given, options));
-    return find_backend(options->backend ? options->backend : sn_simd_wanted(), &table);
+    SN_TRY(find_backend(options->backend ? options->backend : sn_simd_wanted(), &table));
+    options->backend = table->name; /* loading in steps outlives the caller's text */
+    return SN_OK;
 }
 
 static sn_status prepare(const sn_model_options *given, const void *source, sn_model **model,

@@ -325,7 +325,7 @@ static sn_status check_quantize(tester *t) {
     return SN_OK;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------ */
 
 static sn_status check_backend(tester *t) {
     SN_TRY(check_maps(t));

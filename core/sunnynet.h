@@ -97,7 +97,7 @@ SN_API sn_status sn_backend_default(const char **name);
  * then fails with SN_E_ABORTED. Called on the thread that made the call. */
 typedef int32_t (*sn_progress_fn)(void *user, double done, double total);
 
-/* One line of advice without a newline, e.g. a tokenizer key that is not known. */
+/* One line of advice without a newline, e.g. that the file's tokenizer is not supported. */
 typedef void (*sn_log_fn)(void *user, const char *line);
 
 /*
@@ -219,7 +219,8 @@ typedef struct sn_tensor_info {
 SN_API int32_t sn_model_tensor_count(const sn_model *model);
 SN_API sn_status sn_model_get_tensor(const sn_model *model, int32_t index, sn_tensor_info *info);
 
-/* The tokenizer that came with the model; it belongs to the model. NULL if there is none. */
+/* The tokenizer that came with the model; it belongs to the model. NULL if there is none, or
+ * none that is supported (the log callback was told): the model then runs on ids. */
 SN_API const sn_tokenizer *sn_model_tokenizer(const sn_model *model);
 
 /* ---- state -------------------------------------------------------------------------- */
@@ -299,8 +300,9 @@ SN_API void sn_batch_free(sn_batch *batch);
 
 /*
  * Advances n different states of the batch's model by one token each, reading the weights
- * once. logits is [n][vocab] or NULL. Each result has the bits of sn_state_step. On
- * SN_E_INVAL nothing has changed; on SN_E_NUMERIC all n states are spoiled.
+ * once. logits is [n][vocab] or NULL. Each result has the bits of sn_state_step. SN_E_NUMERIC
+ * if a state was spoiled before, or if the step met a NaN or an infinity, which spoils all n
+ * states; on any other failure nothing has changed.
  */
 SN_API sn_status sn_batch_step(sn_batch *batch, sn_state *const *states, const int32_t *tokens,
                                int32_t n, float *logits);

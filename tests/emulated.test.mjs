@@ -47,7 +47,6 @@ async function inParallel(items, work) {
   }));
 }
 
-
 before(async () => {
   const objects = [];
   await inParallel(sources(), async (source) => {

@@ -55,7 +55,7 @@ static inline void random_tokens(int32_t *tokens, size_t n, int32_t vocab, uint6
     for (size_t i = 0; i < n; i++) tokens[i] = (int32_t)check_below(&random, (uint32_t)vocab);
 }
 
-/* ---- random models -------------------------------------------------------------------------- */
+/* ---- random models --------------------------------------------------------------------------- */
 
 typedef struct shape {
     uint32_t layers, embd, ffn, head_size, vocab;
@@ -181,7 +181,8 @@ static inline void write_model(const shape *s, const char *path) {
     shape_add_norm(&list, "", "token_embd_norm", s->embd);
     for (uint32_t l = 0; l < s->layers; l++) shape_add_layer(&list, s, l);
     shape_add_norm(&list, "", "output_norm", s->embd);
-    shape_add(&list, "", "output", s->embd, s->vocab, s->head_scale > 0 ? s->head_scale : 0.5f, 0.0f);
+    shape_add(&list, "", "output", s->embd, s->vocab, s->head_scale > 0 ? s->head_scale : 0.5f,
+              0.0f);
     const sn_status status = shape_write(s, &list, path);
     free(list.at);
     if (status == SN_OK) return;

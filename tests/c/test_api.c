@@ -32,7 +32,7 @@ static bool same_floats(const float *a, const float *b, size_t n) {
     return memcmp(a, b, n * sizeof(float)) == 0;
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void check_static(void) {
     CHECK(strcmp(sn_version(), SN_VERSION) == 0, "%s", sn_version());
@@ -312,7 +312,7 @@ static void check_header_only(void) {
     sn_model_free(whole);
 }
 
-/* ---- where the bytes come from --------------------------------------------------------------------- */
+/* ---- where the bytes come from --------------------------------------------------------------- */
 
 typedef struct feed {
     const uint8_t *at;
@@ -386,7 +386,7 @@ static void check_sources(void) {
     free(bytes);
 }
 
-/* ---- callbacks -------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 typedef struct watcher {
     int calls, stop_at; /* stop_at 0: never */
@@ -465,7 +465,7 @@ static void check_abort(void) {
     sn_model_free(model);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Each makes one thing and frees it. */
 static sn_status make_model(const void *from) {
@@ -614,7 +614,7 @@ static void check_steady(void) {
     sn_model_free(model);
 }
 
-/* ---- numbers that are none ------------------------------------------------------------------------------ */
+/* ---- numbers that are none ------------------------------------------------------------------- */
 
 /* Sets elements [first, first + n) of a float32 tensor in the bytes of `path`. */
 static void patch(const char *path, uint8_t *bytes, const char *name, size_t first, size_t n,
@@ -713,7 +713,7 @@ static void check_numeric(void) {
     check_spoiled();
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* Layer 0's value residual is never used: renamed out of sight, the logits stay. */
 static void check_without_v0(void) {
@@ -826,7 +826,7 @@ static void check_shapes(void) {
     remove(out_file);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Ids 1..256 are the bytes, as in RWKV's own vocabulary; 257 and 258 are words. */
 static void write_vocabulary(const char *path) {

@@ -63,7 +63,7 @@ static void back_home(const char *call) {
     } while (0)
 #define OK(call) EXPECT(SN_OK, call)
 
-/* ---- results, one hash for each --------------------------------------------------------------- */
+/* ---- results, one hash for each -------------------------------------------------------------- */
 
 #define MOST_RESULTS 200
 
@@ -86,7 +86,7 @@ static void check_equal(const results *a, const results *b) {
               callbacks_meddle ? ", callbacks meddling" : "");
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------------ */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static int32_t on_progress(void *user, double done, double total) {
     (void)user, (void)done, (void)total;
@@ -114,7 +114,7 @@ static size_t on_read(void *user, void *buffer, size_t bytes) {
     return n;
 }
 
-/* ---- what a host does -------------------------------------------------------------------------------- */
+/* ---- what a host does ------------------------------------------------------------------------ */
 
 static void play_states(results *r, sn_model *model) {
     const size_t vocab = (size_t)sn_model_vocab(model);
@@ -265,7 +265,7 @@ static void play(results *r, const char *tiny) {
     play_convert(r, tiny);
 }
 
-/* ---- the hostile environments do matter -------------------------------------------------------------- */
+/* ---- the hostile environments do matter ------------------------------------------------------ */
 
 /* The table's kernels set nothing; under these environments they must give other bits, or the
  * checks above would prove little. A head of 1e-39 makes logits that are subnormal. */
@@ -319,7 +319,7 @@ int main(int argc, char **argv) {
 #else
 
 int main(void) {
-    puts("fpenv: not applicable: this target has no environment that a host could change here");
+    puts("fpenv: not applicable: written for x86-64 and its MXCSR");
     return 0;
 }
 

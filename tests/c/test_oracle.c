@@ -227,7 +227,7 @@ static void check_products(void) {
     }
 }
 
-/* ---- integers at their ends: no rounding, so no tolerance --------------------------------------- */
+/* ---- integers at their ends: no rounding, so no tolerance ------------------------------------ */
 
 /* With scales of 1 every weight is an integer. One live block of activations at a time keeps the
  * result below 2^24, where float32 holds it; then all of them, where they fit. */
@@ -280,7 +280,7 @@ static void check_integers(void) {
     }
 }
 
-/* ---- activations to int8 ------------------------------------------------------------------------ */
+/* ---- activations to int8 --------------------------------------------------------------------- */
 
 /* docs/determinism.md, section 4. A quotient or product of two float32, rounded to float64 and then
  * to float32, is the one rounded at once. */
@@ -337,7 +337,7 @@ static void check_quantize(void) {
     check_quantized(x, 256);
 }
 
-/* ---- element-wise -------------------------------------------------------------------------------- */
+/* ---- element-wise ---------------------------------------------------------------------------- */
 
 /* Sums and products of two float32 are exact or innocuously rounded in float64, so rounding them to
  * float32 is the one rounded operation that the definition asks for. */
@@ -369,7 +369,7 @@ static void check_elements(size_t n) {
         CHECK(same(y[i], a[i] > 0 ? (float)((double)a[i] * a[i]) : 0.0f), "relu_squared %zu", i);
 }
 
-/* ---- reductions ---------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 /* Roundings that one element of a sum over n sees: its lane's additions and the tree's four. */
 static double depth(size_t n) {
@@ -439,7 +439,7 @@ static void check_reductions(void) {
     }
 }
 
-/* ---- recurrence ------------------------------------------------------------------------------------ */
+/* ---- recurrence ------------------------------------------------------------------------------ */
 
 #define MOST_SIDE 70
 #define MOST_SCAN 6

@@ -55,7 +55,7 @@ static uint8_t *save(const sn_state *state, const sn_sampler *sampler, size_t *s
     return bytes;
 }
 
-/* ---- every split point ------------------------------------------------------------------------ */
+/* ---- every split point ----------------------------------------------------------------------- */
 
 /* Tokens from `split` on, from saved bytes, on a fresh state of `model`. */
 static void go_on(const run *r, const sn_model *model, const uint8_t *bytes, size_t size, int split,
@@ -106,7 +106,7 @@ static void check_splits(const run *r, const sn_model *packed) {
     free(logits);
 }
 
-/* ---- whose bytes they are ------------------------------------------------------------------------ */
+/* ---- whose bytes they are -------------------------------------------------------------------- */
 
 static void check_identity(const run *r, const sn_model *other) {
     size_t size, own_size;
@@ -151,7 +151,7 @@ static void check_model(const char *name, const char *type) {
     end_run(&r);
 }
 
-/* ---- with a sampler --------------------------------------------------------------------------------- */
+/* ---- with a sampler -------------------------------------------------------------------------- */
 
 static sn_sampler *new_sampler(int32_t vocab, int32_t last_n) {
     sn_sampler_options options;
@@ -202,7 +202,7 @@ static void check_sampler(const sn_model *model, int32_t last_n) {
     free(bytes);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static bool refused(sn_status status) {
     return status == SN_E_FORMAT || status == SN_E_UNSUPPORTED || status == SN_E_MISMATCH;
@@ -300,7 +300,7 @@ static void check_buffers(const run *r) {
     free(bytes);
 }
 
-/* ---- the golden file ------------------------------------------------------------------------------------ */
+/* ---- the golden file ------------------------------------------------------------------------- */
 
 /* Eight tokens, then three in the history of a sampler: the bytes of docs/state-format.md. */
 static void check_golden(const run *r, bool write) {

@@ -54,7 +54,7 @@ static bool as_expected(const sn_model *model, int index, const float *logits) {
     return memcmp(logits, expected + (size_t)index * vocab, vocab * sizeof(float)) == 0;
 }
 
-/* ---- one model, several states ------------------------------------------------------------------ */
+/* ---- one model, several states --------------------------------------------------------------- */
 
 static void *step_states(void *argument) {
     worker *w = argument;
@@ -80,7 +80,7 @@ static void *step_batches(void *argument) {
     return NULL;
 }
 
-/* ---- models of their own --------------------------------------------------------------------------- */
+/* ---- models of their own --------------------------------------------------------------------- */
 
 static void *load_models(void *argument) {
     worker *w = argument;
@@ -94,7 +94,7 @@ static void *load_models(void *argument) {
     return NULL;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Every thread sees its own last failure, whatever fails elsewhere meanwhile. */
 static void *fail_alone(void *argument) {

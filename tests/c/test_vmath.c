@@ -67,7 +67,7 @@ static float apply(const sn_simd *table, const function *f, float x) {
     return y;
 }
 
-/* ---- errors ------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static double clamp(double x) { /* an infinity stands for 2^128, where float32 ends */
     return x > 0x1p128 ? 0x1p128 : x < -0x1p128 ? -0x1p128 : x;
@@ -144,7 +144,7 @@ static void check_all(const char *wanted) {
     }
 }
 
-/* ---- special values ------------------------------------------------------------------------- */
+/* ---- special values -------------------------------------------------------------------------- */
 
 /* Equal bits, so that -0 is not +0; a NaN is any NaN. */
 static void expect(const sn_simd *table, const char *name, float x, float want) {

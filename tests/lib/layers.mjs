@@ -111,7 +111,7 @@ export function checkRooms(root, path, text) {
 const CODE = /\.(c|h|inl|mjs)$/;
 
 /* Written so that this file does not hold what it looks for. */
-const MACHINE_PATH = /(?<![\w.}$~-])\/(work|home|root)\//;
+const MACHINE_PATH = /(?<![\w.}$~-]|\$\w+")\/(work|home|root)\//;
 const UNFINISHED = /\b(TO[D]O|FIX[M]E|XX[X])\b/;
 
 export function checkText(path, text) {

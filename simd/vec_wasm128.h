@@ -98,12 +98,14 @@ SN_INLINE void vi_store(void *p, vi a) {
     for (int i = 0; i < 4; i++) wasm_v128_store((uint8_t *)p + 16 * i, a.q[i]);
 }
 SN_INLINE vi vi_load_u8(const uint8_t *p) {
-#define E(i) wasm_u32x4_extend_low_u16x8(wasm_u16x8_extend_low_u8x16(wasm_v128_load32_zero(p + 4 * (i))))
+#define E(i)                                                                                  \
+    wasm_u32x4_extend_low_u16x8(wasm_u16x8_extend_low_u8x16(wasm_v128_load32_zero(p + 4 * (i))))
     return (vi)V_EACH(E);
 #undef E
 }
 SN_INLINE vi vi_load_i8(const uint8_t *p) {
-#define E(i) wasm_i32x4_extend_low_i16x8(wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p + 4 * (i))))
+#define E(i)                                                                                  \
+    wasm_i32x4_extend_low_i16x8(wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p + 4 * (i))))
     return (vi)V_EACH(E);
 #undef E
 }

@@ -23,6 +23,7 @@ const PROGRAMS = {
   test_counter: [models],
   test_fpenv: [models, folder],
   test_gguf: [join(folder, 'gguf')],
+  test_loading: [models],
   test_oracle: [],
   test_quant: ['tests/data'],
   test_sampler: [],

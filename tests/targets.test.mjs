@@ -35,7 +35,8 @@ for (const where of elsewhere) {
   test(`identity: ${where.name}`, async (t) => {
     for (const one of CASES) {
       // Emulated, the bundled model's 48 tokens take a while: one schedule is enough there.
-      const schedules = where.slow && one.name === 'rwkv7-fairy' ? SCHEDULES.slice(1, 2) : SCHEDULES;
+      const single = where.slow && one.name === 'rwkv7-fairy';
+      const schedules = single ? SCHEDULES.slice(1, 2) : SCHEDULES;
       for (const backend of where.backends) {
         for (const schedule of schedules) {
           const { stdout, stderr } = await succeed(where, ['logits', '-m', fromRoot(one.path),
@@ -58,7 +59,8 @@ for (const where of elsewhere) {
   });
 }
 
-const STORY = ['run', '-m', 'models/rwkv7-fairy.gguf', '--bos', '-p', 'The old king', '--seed', '7'];
+const STORY = ['run', '-m', 'models/rwkv7-fairy.gguf', '--bos', '-p', 'The old king',
+  '--seed', '7'];
 
 test('the same story from the same seed', async (t) => {
   const { stdout: native } = await succeed(target('native'), [...STORY, '-n', '48']);
@@ -101,7 +103,8 @@ test('a CPU without dot products says so', async () => {
 });
 
 test('WASI without the folder explains --dir', async () => {
-  const start = target('wasmtime').start.filter((word) => word !== '--dir' && word !== `${root}::.`);
+  const start = target('wasmtime').start
+    .filter((word) => word !== '--dir' && word !== `${root}::.`);
   const { code, stderr } = await runOn({ start }, ['info', '-m', 'models/rwkv7-fairy.gguf']);
   assert.equal(code, 1);
   assert.match(stderr, /^sunnynet: models\/rwkv7-fairy\.gguf: .*--dir.*\n$/);

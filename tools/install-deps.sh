@@ -20,6 +20,15 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
+# True if the compiler and options given make a program.
+builds() {
+    echo 'int main(void) { return 0; }' | "$@" -x c - -o /dev/null >/dev/null 2>&1
+}
+
+need_emulator() {
+    has "qemu-$1-static" || has "qemu-$1" || need "qemu-$1, the user mode emulator" qemu-user-static
+}
+
 check() {
     missing='' packages=''
     has gcc || need 'gcc' gcc
@@ -29,13 +38,19 @@ check() {
     has objdump && has nm && has objcopy || need 'objdump, nm and objcopy' binutils
     has node && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' ||
         need 'node, version 18 or later' nodejs
+    has npm || need 'npm' npm
     has clang-19 || need 'clang-19' clang-19
-    echo 'int main(void) { return 0; }' |
-        clang-19 -fsanitize=address -x c - -o /dev/null >/dev/null 2>&1 ||
-        need "clang-19's sanitizers and libFuzzer" libclang-rt-19-dev
-    # The emulator shows what the library does on other CPUs of this family.
-    [ "$(uname -m)" != x86_64 ] || has qemu-x86_64-static || has qemu-x86_64 ||
-        need 'qemu-x86_64, the user mode emulator' qemu-user-static
+    builds clang-19 -fsanitize=address || need "clang-19's sanitizers and libFuzzer" \
+        libclang-rt-19-dev
+    has wasm-ld-19 || need 'wasm-ld-19' lld-19
+    [ -d /usr/include/wasm32-wasi ] || need 'the C library of WASI' wasi-libc
+    builds clang-19 --target=wasm32-wasi || need "clang-19's runtime for WebAssembly" \
+        libclang-rt-19-dev-wasm32
+    # Emulators show what the library does on other CPUs; AArch64 needs its compiler elsewhere.
+    [ "$(uname -m)" != x86_64 ] || need_emulator x86_64
+    need_emulator aarch64
+    has aarch64-linux-gnu-gcc || need 'aarch64-linux-gnu-gcc' gcc-aarch64-linux-gnu
+    builds aarch64-linux-gnu-gcc -static || need 'the C library for AArch64' libc6-dev-arm64-cross
 }
 
 give_up() {

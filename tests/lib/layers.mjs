@@ -43,7 +43,7 @@ const ROOMS = [
     uses: ['an instruction set macro', 'an intrinsic'] },
   { path: /^wasi\//, ours: files(PUBLIC, 'wasi/\\w+\\.h'), uses: PROGRAM },
   { path: /^(bindings|examples)\//, ours: files(PUBLIC, 'bindings/.*'), uses: PROGRAM },
-  { path: /^(tests|bench)\//,
+  { path: /^(tests|bench|tools)\//,
     uses: [...PROGRAM, 'an instruction set macro', 'an intrinsic'] },
 ];
 

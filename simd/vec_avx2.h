@@ -11,6 +11,7 @@
 #define VF_TILE 6   /* 12 of 16 registers hold sums */
 #define VQ_TILE 4
 #define VF_PANELS 2
+#define VF_HAS_PARTS /* masked moves neither read nor fault where the mask is off */
 #define SN_UNROLL _Pragma("GCC unroll 8") /* loops over tiles, panels and code words */
 
 typedef struct { __m256 lo, hi; } vf;
@@ -36,7 +37,6 @@ SN_INLINE vi first_lanes(size_t n) {
     return (vi){ _mm256_cmpgt_epi32(count, index),
                  _mm256_cmpgt_epi32(count, _mm256_add_epi32(index, _mm256_set1_epi32(8))) };
 }
-/* Masked moves neither read nor fault where the mask is off. */
 SN_INLINE vf vf_load_part(const float *p, size_t n) {
     vi m = first_lanes(n);
     return (vf){ _mm256_maskload_ps(p, m.lo), _mm256_maskload_ps(p + 8, m.hi) };

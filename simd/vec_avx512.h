@@ -12,6 +12,7 @@
 #define VF_TILE 8
 #define VQ_TILE 8
 #define VF_PANELS 2
+#define VF_HAS_PARTS /* masked moves neither read nor fault where the mask is off */
 #define SN_UNROLL _Pragma("GCC unroll 8") /* loops over tiles, panels and code words */
 
 typedef __m512 vf;

@@ -4,6 +4,21 @@
 #ifndef SN_SIMD_VEC_COMMON_H
 #define SN_SIMD_VEC_COMMON_H
 
+/* The first n (0..16) lanes; the others are +0, or not stored. Where the processor has masked
+ * moves, its header brings its own. */
+#ifndef VF_HAS_PARTS
+SN_INLINE vf vf_load_part(const float *p, size_t n) {
+    float lanes[16] = { 0 };
+    memcpy(lanes, p, 4 * n);
+    return vf_load(lanes);
+}
+SN_INLINE void vf_store_part(float *p, vf a, size_t n) {
+    float lanes[16];
+    vf_store(lanes, a);
+    memcpy(p, lanes, 4 * n);
+}
+#endif
+
 /* a b + c, rounded twice: no back end may fuse it. */
 SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
 

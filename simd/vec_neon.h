@@ -32,16 +32,6 @@ SN_INLINE vf vf_load(const float *p) {
 SN_INLINE void vf_store(float *p, vf a) {
     for (int i = 0; i < 4; i++) vst1q_f32(p + 4 * i, a.q[i]);
 }
-SN_INLINE vf vf_load_part(const float *p, size_t n) {
-    float lanes[16] = { 0 };
-    memcpy(lanes, p, 4 * n);
-    return vf_load(lanes);
-}
-SN_INLINE void vf_store_part(float *p, vf a, size_t n) {
-    float lanes[16];
-    vf_store(lanes, a);
-    memcpy(p, lanes, 4 * n);
-}
 
 #define VF_BINARY(NAME, F)                                                                    \
     SN_INLINE vf NAME(vf a, vf b) {                                                           \

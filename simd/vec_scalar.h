@@ -24,14 +24,6 @@ SN_INLINE vf vf_zero(void) { return vf_set1(0.0f); }
 SN_INLINE vf vf_load(const float *p) { vf r; memcpy(r.v, p, 64); return r; }
 SN_INLINE void vf_store(float *p, vf a) { memcpy(p, a.v, 64); }
 
-/* The first n (0..16) lanes; the others are +0, or not stored. */
-SN_INLINE vf vf_load_part(const float *p, size_t n) {
-    vf r = vf_zero();
-    memcpy(r.v, p, 4 * n);
-    return r;
-}
-SN_INLINE void vf_store_part(float *p, vf a, size_t n) { memcpy(p, a.v, 4 * n); }
-
 SN_INLINE vf vf_add(vf a, vf b) { SN_LANES a.v[l] = a.v[l] + b.v[l]; return a; }
 SN_INLINE vf vf_sub(vf a, vf b) { SN_LANES a.v[l] = a.v[l] - b.v[l]; return a; }
 SN_INLINE vf vf_mul(vf a, vf b) { SN_LANES a.v[l] = a.v[l] * b.v[l]; return a; }

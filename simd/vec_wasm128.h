@@ -30,16 +30,6 @@ SN_INLINE vf vf_load(const float *p) {
 SN_INLINE void vf_store(float *p, vf a) {
     for (int i = 0; i < 4; i++) wasm_v128_store(p + 4 * i, a.q[i]);
 }
-SN_INLINE vf vf_load_part(const float *p, size_t n) {
-    float lanes[16] = { 0 };
-    memcpy(lanes, p, 4 * n);
-    return vf_load(lanes);
-}
-SN_INLINE void vf_store_part(float *p, vf a, size_t n) {
-    float lanes[16];
-    vf_store(lanes, a);
-    memcpy(p, lanes, 4 * n);
-}
 
 #define V_BINARY(TYPE, NAME, F)                                                               \
     SN_INLINE TYPE NAME(TYPE a, TYPE b) {                                                     \

@@ -20,7 +20,10 @@ const json = (path) => JSON.parse(readFileSync(path, 'utf8'));
 
 /* The package where npm would put it. */
 const installed = join(folder, 'node_modules/sunnynet');
-before(() => cpSync(packageFolder, installed, { recursive: true }));
+before(() => {
+    cpSync(packageFolder, installed, { recursive: true });
+    cpSync(`${root}models/rwkv7-fairy.gguf`, join(folder, 'model.gguf'));
+});
 
 test('js: types, checked by the TypeScript compiler', async () => {
     const npm = `${root}build/npm/node_modules/`;
@@ -95,7 +98,6 @@ test('js: versions agree and nothing is depended on', async () => {
 test('js: as an installed package, and the example of its README', async () => {
     const example = /```js\n([\s\S]*?)```/.exec(readFileSync(join(installed, 'README.md'), 'utf8'));
     writeFileSync(join(folder, 'example.mjs'), example[1]);
-    cpSync(`${root}models/rwkv7-fairy.gguf`, join(folder, 'model.gguf'));
     const { stdout } = await succeed('node', ['example.mjs'], { cwd: folder });
     const { stdout: native } = await succeed('build/native/sunnynet', ['run', '-m',
         'models/rwkv7-fairy.gguf', '-p', 'Once upon a time', '-n', '64', '--seed', '1']);

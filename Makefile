@@ -243,7 +243,7 @@ JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
 # A make of its own, because this one may have looked for a compiler before there was any.
 test: install-deps ## installs what is missing, builds and runs all tests
-	$(Q)$(MAKE) -j$(JOBS) all compile-tests
+	$(Q)$(MAKE) -j$(JOBS) all compile-tests neon wasi js js-tools py-tools
 	$(Q)$(NODE_TEST) --test-concurrency=2 $(SUITES)
 
 install-deps: ## checks for compilers, node and emulator; installs what is missing

@@ -36,13 +36,13 @@ models='rwkv7-micro.f16 rwkv7-k256.q8_0 rwkv7-k256.q4_0 rwkv7-k256.q4_k_m rwkv7-
     printf '.quad 0, 0, 0\n.section .note.GNU-stack, "", @progbits\n'
 } > "$work/models.S"
 
-make -C "$here" build/native/libsunnynet.a
+make -C "$here" BUILD=build/bochs build/bochs/libsunnynet.a
 cd "$work"
 build() { gcc -std=c11 -O2 -Wall -Wextra -fno-pie -I"$here/core" "$@"; }
 build -c "$here/tools/bochs/main.c" "$here/tools/bochs/boot.S" models.S
 # Inside a system call nobody saves vector registers, and there is no library.
 build -mgeneral-regs-only -ffreestanding -fno-stack-protector -c "$here/tools/bochs/system.c"
-gcc -static -no-pie -o selftest boot.o system.o main.o models.o "$here/build/native/libsunnynet.a" \
+gcc -static -no-pie -o selftest boot.o system.o main.o models.o "$here/build/bochs/libsunnynet.a" \
     -pthread
 ./selftest > native
 

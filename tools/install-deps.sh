@@ -39,6 +39,8 @@ check() {
     has node && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' ||
         need 'node, version 18 or later' nodejs
     has npm || need 'npm' npm
+    python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ||
+        need 'python3 with its module venv' python3-venv
     has clang-19 || need 'clang-19' clang-19
     builds clang-19 -fsanitize=address || need "clang-19's sanitizers and libFuzzer" \
         libclang-rt-19-dev

@@ -10,7 +10,7 @@ const parameters = new URLSearchParams(location.search);
 // ---- words --------------------------------------------------------------------------------------
 
 const count = (n) => n.toLocaleString('en');
-const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)}\u00a0MB`;
 
 const BACKENDS = {
     'wasm-relaxed': 'relaxed SIMD, the fastest of three',

@@ -149,8 +149,8 @@ static sn_status read_hyperparameters(const sn_gguf *gguf, sn_model *m) {
     return SN_OK;
 }
 
-static size_t layer_state_floats(const sn_model *m) {
-    return (size_t)m->n_embd * (2 + (size_t)m->head_size);
+static uint64_t layer_state_floats(const sn_model *m) {
+    return (uint64_t)m->n_embd * (2 + (uint64_t)m->head_size);
 }
 
 /* Widths of the scratch rows of one token; see `work`. */
@@ -188,7 +188,11 @@ static sn_status bind(sn_loader *loader, sn_model *m) {
         binder b = { .loader = loader, .model = m, .layer = l };
         SN_TRY(bind_layer(&b, &W->layers[l]));
     }
-    m->state_floats = (size_t)m->n_layers * layer_state_floats(m);
+    const uint64_t state = (uint64_t)m->n_layers * layer_state_floats(m);
+    if (state > SIZE_MAX / 16) /* a saved state must fit too */
+        return sn_fail(SN_E_NOMEM, "%s: a state of %llu numbers does not fit the address space",
+                       sn_gguf_name(gguf), (unsigned long long)state);
+    m->state_floats = (size_t)state;
     m->scratch_floats = WORK_WIDTHS * (size_t)m->n_embd + (size_t)m->n_ffn + max_rank(m);
     return SN_OK;
 }
@@ -378,7 +382,7 @@ static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, siz
     layer_norms(&w, &W->ln0, w.x, w.x);
     for (int32_t l = 0; l < m->n_layers; l++) {
         w.layer = &W->layers[l];
-        w.state_offset = (size_t)l * layer_state_floats(m);
+        w.state_offset = (size_t)(l * layer_state_floats(m));
         time_mix(&w);
         channel_mix(&w);
     }

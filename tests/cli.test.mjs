@@ -1,8 +1,8 @@
 // The command line program: options, exit codes, streams, and the text it gives.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync }
-    from 'node:fs';
+import { closeSync, existsSync, lstatSync, mkdtempSync, openSync, readFileSync, rmSync, statSync,
+    symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -10,6 +10,7 @@ import { after, test } from 'node:test';
 import { root, run } from './lib/run.mjs';
 
 const model = `${root}models/rwkv7-fairy.gguf`;
+const micro = `${root}models/test/rwkv7-micro.f16.gguf`;
 const prompt = 'Once upon a time there was';
 const greedy = ['run', '-m', model, '--temp', '0'];
 const folder = mkdtempSync(join(tmpdir(), 'sunnynet-cli-'));
@@ -272,6 +273,26 @@ test('a closed pipe ends it quietly', async () => {
     const { code, signal, stderr } = await run(endless,
         { onData: (child) => child.stdout.destroy() });
     assert.deepEqual([code, signal, stderr], [0, null, '']);
+});
+
+// A link to a device stands for it, so that no mistake can harm the machine's own.
+test('a device is written to and never replaced', { skip: !existsSync('/dev/full') }, async () => {
+    const [empty, full] = ['null', 'full'].map((name) => {
+        const link = join(folder, `device-${name}`);
+        symlinkSync(`/dev/${name}`, link);
+        return link;
+    });
+    const logits = ['logits', '-m', micro, '--tokens', '1', '-o'];
+    assert.equal((await run([...logits, empty])).code, 0);
+    assert.ok(lstatSync(empty).isSymbolicLink() && statSync(empty).isCharacterDevice());
+    const { code, stderr } = await run([...logits, full]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^sunnynet: [^\n]*device-full: cannot be written: [^\n]+\n$/);
+    assert.ok(lstatSync(full).isSymbolicLink());
+    const converted = await run(['convert', micro, empty]);
+    assert.equal(converted.code, 1);
+    assert.match(converted.stderr, /^sunnynet: [^\n]*device-null: [^\n]+\n$/);
+    assert.ok(lstatSync(empty).isSymbolicLink() && statSync(empty).isCharacterDevice());
 });
 
 test('a full disk is an error', { skip: !existsSync('/dev/full') }, async () => {

@@ -23,7 +23,8 @@ test("the README's JavaScript is examples/readme.mjs, and runs", async () => {
 test("the README's wasmtime line tells a story", async () => {
   const [, line] = /^wasmtime (run --dir \. .+)$/m.exec(readme);
   const words = line.match(/"[^"]*"|\S+/g).map((word) => word.replaceAll('"', ''));
-  const { code, stdout, stderr } = await runOn({ start: target('wasmtime').start.slice(0, 1) }, words);
+  const wasmtime = { start: target('wasmtime').start.slice(0, 1) };
+  const { code, stdout, stderr } = await runOn(wasmtime, words);
   assert.equal(code, 0, stderr);
   assert.match(stdout.toString(), /\w+ \w+ \w+/);
 });

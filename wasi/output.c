@@ -83,7 +83,7 @@ int sink_open(sink *s, const char *path) {
     memset(s, 0, sizeof *s);
     s->path = path;
     if (path == NULL) return EXIT_DONE;
-    buffer_printf(&s->temporary, "%s.part", path);
+    buffer_printf(&s->temporary, "%s%s", path, terminal_is_special(path) ? "" : ".part");
     const char *temporary = buffer_string(&s->temporary);
     if (s->temporary.failed) return fail_memory();
     s->file = fopen(temporary, "wb");
@@ -120,9 +120,11 @@ int sink_close(sink *s, int code) {
     errno = 0;
     if (fclose(s->file) != 0 && code == EXIT_DONE)
         code = fail("%s: cannot be written: %s", s->path, strerror(errno));
-    if (code == EXIT_DONE && rename(temporary, s->path) != 0)
-        code = fail("%s: cannot be put in place: %s", s->path, strerror(errno));
-    if (code != EXIT_DONE) remove(temporary);
+    if (strcmp(temporary, s->path) != 0) { /* not written in place */
+        if (code == EXIT_DONE && rename(temporary, s->path) != 0)
+            code = fail("%s: cannot be put in place: %s", s->path, strerror(errno));
+        if (code != EXIT_DONE) remove(temporary);
+    }
     buffer_free(&s->temporary);
     s->file = NULL;
     return code;

@@ -15,6 +15,7 @@
 #endif
 
 #if HAVE_POSIX || defined(__wasi__)
+#include <sys/stat.h>
 #include <unistd.h>
 #define HAVE_UNISTD 1
 #else
@@ -51,6 +52,16 @@ bool terminal_is(FILE *stream) {
     return _isatty(_fileno(stream)) != 0;
 #else
     (void)stream;
+    return false;
+#endif
+}
+
+bool terminal_is_special(const char *path) {
+#if HAVE_UNISTD
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+#else
+    (void)path;
     return false;
 #endif
 }

@@ -1,7 +1,8 @@
 /*
- * terminal.h: what the command needs of the system beyond C11: whether a stream is a terminal, a
- * steady clock, Ctrl-C, a random seed and the folder of the program. terminal.c is the only file
- * of the command with operating system headers; each function has a plain C11 fallback.
+ * terminal.h: what the command needs of the system beyond C11: whether a stream is a terminal or a
+ * name a device, a steady clock, Ctrl-C, a random seed and the folder of the program. terminal.c
+ * is the only file of the command with operating system headers; each function has a plain C11
+ * fallback.
  */
 #ifndef SN_WASI_TERMINAL_H
 #define SN_WASI_TERMINAL_H
@@ -35,6 +36,10 @@ uint32_t terminal_random(void);
 
 /* The folder the program lies in, links resolved; empty if the system does not tell. */
 void terminal_program_folder(const char *argv0, buffer *folder);
+
+/* True if the name is that of something else than a file: a device, a pipe. Such a thing is
+ * written to, never replaced. */
+bool terminal_is_special(const char *path);
 
 /* What to add to the report of a file that cannot be opened; may be "". */
 const char *terminal_file_hint(void);

@@ -163,7 +163,7 @@ static bool shape_bytes(uint32_t type_id, uint32_t n_dims, const uint64_t *dims,
 sn_status sn_gguf_declare(sn_gguf_writer *writer, const char *name, uint32_t type,
                           uint32_t n_dims, const uint64_t *dims, uint64_t bytes) {
     size_t n = (size_t)writer->n_tensors;
-    uint64_t expected;
+    uint64_t expected = 0;
     if (writer->has_header)
         return sn_fail(SN_E_INVAL, "%.300s: tensor '%.64s' is declared after the first data",
                        writer->path, name);

@@ -1,6 +1,10 @@
 # SunnyNet. `make help` lists the targets. Everything is built under build/<variant>/.
 
 MAKEFLAGS += --no-builtin-rules
+# As many jobs as there are CPUs, unless asked otherwise.
+ifeq ($(MAKELEVEL)$(findstring j,$(filter-out --%,$(MAKEFLAGS))),0)
+MAKEFLAGS += --jobs=$(shell nproc 2>/dev/null || echo 2)
+endif
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -12,7 +16,7 @@ endif
 # The compiler's own, which matters when it is a cross compiler.
 OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
 AR = $(shell $(CC) -print-prog-name=ar)
-CFLAGS ?= -O3 -g
+CFLAGS ?= -O3
 LDFLAGS ?=
 FUZZ_SECONDS ?= 60
 

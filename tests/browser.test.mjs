@@ -2,6 +2,8 @@
 // else, and all that can happen to the page.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -72,7 +74,8 @@ for (const backend of BACKENDS) {
 test('browser: the WASI command under a shim', async (t) => {
     const one = CASES.find(({ name, activations }) =>
         name === 'rwkv7-k256.q8_0' && activations === 'int8');
-    for (const [module, backend] of [['sunnynet', 'wasm128'], ['sunnynet-relaxed', 'wasm-relaxed']]) {
+    const modules = { sunnynet: 'wasm128', 'sunnynet-relaxed': 'wasm-relaxed' };
+    for (const [module, backend] of Object.entries(modules)) {
         const args = ['logits', '-m', 'model.gguf', '--all', '--stats', '--isa', backend,
             '--tokens', one.tokens.join(), '--mode', 'prefill', '--chunk', '48'];
         const { code, errors, hash } = await inPage('wasi',
@@ -380,7 +383,7 @@ test('browser: progress without a size, then with one', async () => {
 
 const TROUBLES = [
     ['no-model', /not found.*rwkv7-fairy\.gguf.*HTTP status 404/],
-    ['bad-model', /cannot be loaded: .*rwkv7-fairy\.gguf/],
+    ['bad-model', /cannot be loaded\. .*rwkv7-fairy\.gguf/],
     ['no-worker', /the worker does not start/],
     ['no-memory', /not enough memory/],
 ];
@@ -401,7 +404,7 @@ test('browser: what is missing is said, and the story told', async () => {
         ['no-simd', 'status', /no WebAssembly SIMD/],
         ['no-proof', 'proof-text', /could not be made: HTTP status 404/],
         ['no-sha', 'proof-text', /^Not checked: .* https .*363cc518498de2ca/],
-        ['other-hash', 'proof-text', /^Other bits .*363cc518498de2ca.* instead of 0123456789abcdef/],
+        ['other-hash', 'proof-text', /^Other bits .*363cc518498de2ca instead of 0123456789abcdef/],
     ];
     for (const [variant, id, words] of cases) {
         const shown = await open(`/${variant}`, { expectErrors: variant === 'no-proof' });
@@ -412,6 +415,50 @@ test('browser: what is missing is said, and the story told', async () => {
         await shown.page.getByRole('button', { name: 'Tell' }).click();
         await shown.page.locator('#retell').waitFor({ timeout: WAIT });
         await shown.close();
+    }
+});
+
+// ---- the server of `make serve` -----------------------------------------------------------------
+
+const serve = (...args) => spawn(process.execPath, [`${root}tools/serve.mjs`, ...args],
+    { stdio: ['ignore', 'pipe', 'pipe'] });
+const said = async (stream) => (await once(stream, 'data'))[0].toString();
+
+test('browser: make serve is a static host', async () => {
+    const child = serve(`${root}build/web`, '--port', '0', '--coop');
+    try {
+        const [url] = /http:\S+/.exec(await said(child.stdout));
+        const index = await fetch(url);
+        assert.match(index.headers.get('Content-Type'), /^text\/html/);
+        assert.equal(index.headers.get('Cross-Origin-Opener-Policy'), 'same-origin');
+        const headers = { 'If-None-Match': index.headers.get('ETag') };
+        assert.equal((await fetch(url, { headers })).status, 304);
+        const wasm = await fetch(`${url}sunnynet/sunnynet-simd.wasm`, { method: 'HEAD' });
+        assert.equal(wasm.headers.get('Content-Type'), 'application/wasm');
+
+        const range = (asked, more) =>
+            fetch(`${url}models/rwkv7-fairy.gguf`, { headers: { Range: asked, ...more } });
+        const begin = await range('bytes=0-3');
+        assert.equal(begin.status, 206);
+        assert.equal(await begin.text(), 'GGUF');
+        const end = await range('bytes=-10');
+        assert.deepEqual(Buffer.from(await end.arrayBuffer()), modelBytes.subarray(-10));
+        assert.equal((await range('bytes=99999999-')).status, 416);
+        const changed = await range('bytes=0-3', { 'If-Range': '"another"' });
+        assert.equal(changed.status, 200);
+        await changed.body.cancel();
+
+        assert.equal((await fetch(`${url}%2e%2e%2fweb.txt`)).status, 404);
+        assert.equal((await fetch(`${url}..%2f..%2fMakefile`)).status, 404);
+        assert.equal((await fetch(`${url}models`)).url, `${url}models/`);
+        assert.equal((await fetch(url, { method: 'POST' })).status, 405);
+
+        const second = serve(`${root}build/web`, '--port', new URL(url).port);
+        assert.match(await said(second.stderr), /is taken: give another with --port/);
+        child.kill('SIGINT');
+        assert.deepEqual(await once(child, 'exit'), [0, null]);
+    } finally {
+        child.kill();
     }
 });
 
@@ -430,8 +477,8 @@ test('browser: sizes and times', async (t) => {
         { timeout: WAIT, polling: 'raf' });
         const first = await shown.page.evaluate(() => performance.now());
         await shown.page.locator('#retell').waitFor({ timeout: WAIT });
-        t.diagnostic(`${backend}: ${first.toFixed()} ms from opening the page to its first tokens, ` +
-            `then ${await shown.text('speed')} tokens/s`);
+        t.diagnostic(`${backend}: ${first.toFixed()} ms from opening the page to its first ` +
+            `tokens, then ${await shown.text('speed')} tokens/s`);
         await shown.close();
     }
 });

@@ -13,9 +13,9 @@ const count = (n) => n.toLocaleString('en');
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)}\u00a0MB`;
 
 const BACKENDS = {
-    'wasm-relaxed': 'relaxed SIMD, the fastest of three',
-    wasm128: 'SIMD, the second of three',
-    scalar: 'plain WebAssembly, the slowest of three',
+    'wasm-relaxed': 'WebAssembly with relaxed SIMD',
+    wasm128: 'WebAssembly with SIMD',
+    scalar: 'plain WebAssembly',
 };
 
 function engineName() {
@@ -27,16 +27,18 @@ function engineName() {
 }
 
 /* What happened and what can be done about it. */
-function explain({ during, code, message }) {
-    if (code === 'ABORTED') return 'Loading was stopped.';
+function advise({ during, code, message }) {
     if (code === 'NOMEM' || /out of memory|could not allocate memory/i.test(message))
-        return `There is not enough memory for the model. Closing other tabs may help. (${message})`;
+        return 'There is not enough memory for the model. Closing other tabs may help.';
     if (/HTTP status 404/.test(message))
-        return `A file was not found; the page needs its whole folder on the server. (${message})`;
-    if (code === 'IO')
-        return `The model could not be fetched; is the network there? (${message})`;
-    return `${during === 'tell' ? 'The story ended with an error' : 'The model cannot be loaded'}: ` +
-        `${message}.`;
+        return 'A file was not found; the page needs its whole folder on the server.';
+    if (code === 'IO') return 'The model could not be fetched; is the network there?';
+    return during === 'tell' ? 'The story ended with an error.' : 'The model cannot be loaded.';
+}
+
+function explain(problem) {
+    if (problem.code === 'ABORTED') return 'Loading was stopped.';
+    return `${advise(problem)} (${problem.message})`;
 }
 
 const ENDS = {
@@ -227,8 +229,8 @@ function onReady({ info }) {
     $('model-text').textContent =
         `${(info.parameters / 1e6).toFixed(1)} million weights, ${megabytes(info.fileBytes)}`;
     const plain = info.backend === 'scalar' && !parameters.has('backend');
-    enter('ready', plain ? 'Ready. This browser has no WebAssembly SIMD, so the plain build runs: ' +
-        'the same story, several times slower.' : 'Ready.');
+    enter('ready', plain ? 'Ready. This browser has no WebAssembly SIMD, so the plain build ' +
+        'runs: the same story, several times slower.' : 'Ready.');
     if (parameters.get('seed')) tell();
 }
 

@@ -28,7 +28,7 @@ static float float_of(uint32_t bits) {
 
 /* The file's bytes and, if size is not NULL, their number. Ends the program without them. */
 static uint8_t *read_file(const char *folder, const char *name, size_t *size) {
-    char path[1024];
+    char path[2048];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "rb");
     if (!file) {

@@ -1,38 +1,19 @@
 /*
- * dot_wasm128.h: integer dots with i32x4.dot_i16x8_s on codes and activations widened to int16.
- * Contract: dot_scalar.h.
+ * dot_wasm128.h: integer dots without relaxed instructions. Contract: dot_scalar.h.
  */
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H
 
-/* Four rows a pair: in low [row 0: k 0,1; k 2,3; row 1: ...], in high rows 2 and 3. */
-typedef struct { v128_t low[4], high[4]; } vdot;
-
-SN_INLINE vdot dot_start(void) {
-    const v128_t z = wasm_i32x4_splat(0);
-    return (vdot){ { z, z, z, z }, { z, z, z, z } };
-}
+#include "dot_wasm_wide.h"
 
 SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
-    const v128_t x = wasm_i16x8_extend_low_i8x16(wasm_i32x4_splat(x4)); /* x 0..3 twice */
     (void)bits, (void)g;
-    for (int i = 0; i < 4; i++) {
-        const v128_t low = wasm_u16x8_extend_low_u8x16(w.q[i]);
-        const v128_t high = wasm_u16x8_extend_high_u8x16(w.q[i]);
-        a->low[i] = wasm_i32x4_add(a->low[i], wasm_i32x4_dot_i16x8(low, x));
-        a->high[i] = wasm_i32x4_add(a->high[i], wasm_i32x4_dot_i16x8(high, x));
-    }
+    wide_add(a, w, x4);
 }
 
 SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
-    vi total;
     (void)bits;
-    for (int i = 0; i < 4; i++) {
-        const v128_t even = wasm_i32x4_shuffle(a->low[i], a->high[i], 0, 2, 4, 6);
-        const v128_t odd = wasm_i32x4_shuffle(a->low[i], a->high[i], 1, 3, 5, 7);
-        total.q[i] = wasm_i32x4_add(even, odd);
-    }
-    return vi_add(total, vi_set1(bias));
+    return vi_add(wide_total(a), vi_set1(bias));
 }
 
 #endif

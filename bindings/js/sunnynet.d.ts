@@ -18,21 +18,21 @@ export type Backend = 'wasm-relaxed' | 'wasm128' | 'scalar';
 export function backends(): Backend[];
 
 export type ErrorCode =
-    | 'INVAL' // an argument is missing, of the wrong kind or out of range
-    | 'NOMEM' // memory could not be had
-    | 'IO' // bytes could not be fetched or read
-    | 'FORMAT' // the bytes are not what their format demands
-    | 'UNSUPPORTED' // well formed, but not something that runs here
-    | 'ABORTED' // an AbortSignal was given; the name is 'AbortError' then
-    | 'NUMERIC' // a NaN or an infinity where a number is needed
-    | 'MISMATCH'; // a saved state that belongs to another model
+  | 'INVAL' // an argument is missing, of the wrong kind or out of range
+  | 'NOMEM' // memory could not be had
+  | 'IO' // bytes could not be fetched or read
+  | 'FORMAT' // the bytes are not what their format demands
+  | 'UNSUPPORTED' // well formed, but not something that runs here
+  | 'ABORTED' // an AbortSignal was given; the name is 'AbortError' then
+  | 'NUMERIC' // a NaN or an infinity where a number is needed
+  | 'MISMATCH'; // a saved state that belongs to another model
 
 export class SnError extends Error {
-    constructor(code: ErrorCode, message: string, options?: { cause?: unknown });
-    readonly name: 'SnError' | 'AbortError';
-    readonly code: ErrorCode;
-    /** The number that the C library uses for the code. */
-    readonly status: number;
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown });
+  readonly name: 'SnError' | 'AbortError';
+  readonly code: ErrorCode;
+  /** The number that the C library uses for the code. */
+  readonly status: number;
 }
 
 // ---- loading ----------------------------------------------------------------------------------
@@ -43,45 +43,45 @@ export class SnError extends Error {
  * stream whose size is unknown (no Content-Length, no `size`) is collected first.
  */
 export type ModelSource =
-    | string | URL | Request | Response | Blob | ArrayBufferLike | ArrayBufferView
-    | ReadableStream<Uint8Array>;
+  | string | URL | Request | Response | Blob | ArrayBufferLike | ArrayBufferView
+  | ReadableStream<Uint8Array>;
 
 /** WebAssembly.Module, where the types of the DOM are known: those of Node lack it. */
 type WasmModule =
-    typeof globalThis extends { WebAssembly: { Module: { prototype: infer M } } } ? M : object;
+  typeof globalThis extends { WebAssembly: { Module: { prototype: infer M } } } ? M : object;
 
 /** Where the WebAssembly module comes from if not from beside this file. */
 export type WasmSource = string | URL | ArrayBufferLike | ArrayBufferView | WasmModule;
 
 export interface LoadProgress {
-    /** Bytes taken so far. */
-    loaded: number;
-    /** Bytes of the file; null while unknown. */
-    total: number | null;
+  /** Bytes taken so far. */
+  loaded: number;
+  /** Bytes of the file; null while unknown. */
+  total: number | null;
 }
 
 export interface LoadOptions {
-    /** Default 'auto': the fastest that runs here. */
-    backend?: Backend | 'auto';
-    /**
-     * What quantised matrices are multiplied by: blocks of 8-bit integers (default) or floats.
-     * f32, f16 and bf16 matrices ignore it.
-     */
-    activations?: 'int8' | 'f32';
-    /** Tokens that prefill computes together, 1 to 4096; default 32. */
-    maxChunk?: number;
-    signal?: AbortSignal;
-    onProgress?(progress: LoadProgress): void;
-    /** For downloads. */
-    headers?: RequestInit['headers'];
-    /** Used in place of the global fetch. */
-    fetch?: typeof globalThis.fetch;
-    /** With anything but a function, `backend` must be named. */
-    wasm?: WasmSource | ((backend: Backend) => WasmSource);
-    /** For error texts. */
-    name?: string;
-    /** Bytes of a ReadableStream, if known. */
-    size?: number;
+  /** Default 'auto': the fastest that runs here. */
+  backend?: Backend | 'auto';
+  /**
+   * What quantised matrices are multiplied by: blocks of 8-bit integers (default) or floats.
+   * f32, f16 and bf16 matrices ignore it.
+   */
+  activations?: 'int8' | 'f32';
+  /** Tokens that prefill computes together, 1 to 4096; default 32. */
+  maxChunk?: number;
+  signal?: AbortSignal;
+  onProgress?(progress: LoadProgress): void;
+  /** For downloads. */
+  headers?: RequestInit['headers'];
+  /** Used in place of the global fetch. */
+  fetch?: typeof globalThis.fetch;
+  /** With anything but a function, `backend` must be named. */
+  wasm?: WasmSource | ((backend: Backend) => WasmSource);
+  /** For error texts. */
+  name?: string;
+  /** Bytes of a ReadableStream, if known. */
+  size?: number;
 }
 
 export function loadModel(source: ModelSource, options?: LoadOptions): Promise<Model>;
@@ -93,89 +93,89 @@ export function selftest(options?: Pick<LoadOptions, 'backend' | 'wasm'>): Promi
 
 /** Sizes are bytes. */
 export interface ModelInfo {
-    readonly architecture: string;
-    readonly name: string;
-    readonly backend: Backend;
-    readonly chatTemplate: string;
-    readonly layers: number;
-    readonly width: number;
-    readonly ffn: number;
-    readonly heads: number;
-    readonly headSize: number;
-    readonly vocab: number;
-    readonly activations: 'int8' | 'f32';
-    readonly maxChunk: number;
-    readonly parameters: number;
-    readonly fileBytes: number;
-    /** Of the weights in memory. */
-    readonly residentBytes: number;
-    readonly stateBytes: number;
-    /** Weight bytes that one step reads. */
-    readonly bytesPerToken: number;
+  readonly architecture: string;
+  readonly name: string;
+  readonly backend: Backend;
+  readonly chatTemplate: string;
+  readonly layers: number;
+  readonly width: number;
+  readonly ffn: number;
+  readonly heads: number;
+  readonly headSize: number;
+  readonly vocab: number;
+  readonly activations: 'int8' | 'f32';
+  readonly maxChunk: number;
+  readonly parameters: number;
+  readonly fileBytes: number;
+  /** Of the weights in memory. */
+  readonly residentBytes: number;
+  readonly stateBytes: number;
+  /** Weight bytes that one step reads. */
+  readonly bytesPerToken: number;
 }
 
 export interface TensorInfo {
-    readonly name: string;
-    /** 'F32', 'Q4_K', ... */
-    readonly type: string;
-    /** Fastest first: dims[0] is the length of a row. */
-    readonly dims: readonly number[];
-    readonly fileBytes: number;
-    /** 0 if the model does not use it. */
-    readonly residentBytes: number;
+  readonly name: string;
+  /** 'F32', 'Q4_K', ... */
+  readonly type: string;
+  /** Fastest first: dims[0] is the length of a row. */
+  readonly dims: readonly number[];
+  readonly fileBytes: number;
+  /** 0 if the model does not use it. */
+  readonly residentBytes: number;
 }
 
 export type Tokens = Int32Array | readonly number[];
 
 /** Immutable weights and a tokenizer, in WebAssembly memory of their own. */
 export class Model {
-    private constructor();
-    readonly info: ModelInfo;
-    readonly tensors: readonly TensorInfo[];
+  private constructor();
+  readonly info: ModelInfo;
+  readonly tensors: readonly TensorInfo[];
 
-    /** Ids of the begin, end-of-text and end-of-turn tokens; null where there is none. */
-    readonly bos: number | null;
-    readonly eos: number | null;
-    readonly eot: number | null;
+  /** Ids of the begin, end-of-text and end-of-turn tokens; null where there is none. */
+  readonly bos: number | null;
+  readonly eos: number | null;
+  readonly eot: number | null;
 
-    /** Control tokens are never made from text, and nothing is added at either end. */
-    tokenize(text: string | Uint8Array): Int32Array;
-    /** Bytes that are no UTF-8 become U+FFFD. */
-    detokenize(ids: Tokens): string;
-    /** The bytes of one token: possibly part of a character, possibly none. */
-    tokenBytes(id: number): Uint8Array;
+  /** Control tokens are never made from text, and nothing is added at either end. */
+  tokenize(text: string | Uint8Array): Int32Array;
+  /** Bytes that are no UTF-8 become U+FFFD. */
+  detokenize(ids: Tokens): string;
+  /** The bytes of one token: possibly part of a character, possibly none. */
+  tokenBytes(id: number): Uint8Array;
 
-    /** A state at the start of a sequence. */
-    initState(): State;
+  /** A state at the start of a sequence. */
+  initState(): State;
 
-    // The methods of State, with the state as an argument.
-    reset(state: State): void;
-    step(token: number, state: State, out?: Float32Array): Float32Array;
-    step(token: number, state: State, out: null): null;
-    prefill(tokens: Tokens, state: State, out?: Float32Array): Float32Array;
-    prefill(tokens: Tokens, state: State, out: null): null;
-    prefillAll(tokens: Tokens, state: State, out?: Float32Array): Float32Array;
-    clone(state: State): State;
-    save(state: State, options?: { sampler?: Sampler }): Uint8Array;
-    /** In `state` or, if that is null, in a new one. */
-    restore(state: State | null, bytes: ArrayBufferLike | ArrayBufferView,
-        options?: { sampler?: Sampler }): State;
-    compare(a: State, b: State): number;
+  // The methods of State, with the state as an argument.
+  reset(state: State): void;
+  step(token: number, state: State, out?: Float32Array): Float32Array;
+  step(token: number, state: State, out: null): null;
+  prefill(tokens: Tokens, state: State, out?: Float32Array): Float32Array;
+  prefill(tokens: Tokens, state: State, out: null): null;
+  prefillAll(tokens: Tokens, state: State, out?: Float32Array): Float32Array;
+  clone(state: State): State;
+  save(state: State, options?: { sampler?: Sampler }): Uint8Array;
+  /** In `state` or, if that is null, in a new one. */
+  restore(state: State | null, bytes: ArrayBufferLike | ArrayBufferView,
+    options?: { sampler?: Sampler }): State;
+  compare(a: State, b: State): number;
 
-    /**
-     * Advances several different states by one token each, reading the weights once. Each result
-     * has the bits of step().
-     */
-    batch(states: readonly State[], tokens: Tokens): Float32Array[];
+  /**
+   * Advances several different states by one token each, reading the weights once. Each result
+   * has the bits of step().
+   */
+  batch(states: readonly State[], tokens: Tokens): Float32Array[];
 
-    sampler(options?: SamplerOptions): Sampler;
+  sampler(options?: SamplerOptions): Sampler;
 
-    /** Text after a prompt; one async iterator with a `result`. */
-    generate(prompt: string | Uint8Array | Tokens, options?: GenerateOptions): Generation;
+  /** Text after a prompt; one async iterator with a `result`. */
+  generate(prompt: string | Uint8Array | Tokens, options?: GenerateOptions): Generation;
 
-    /** Frees the memory, that of states and samplers too. More than once is fine. */
-    dispose(): void;
-    [Symbol.dispose](): void;
+  /** Frees the memory, that of states and samplers too. More than once is fine. */
+  dispose(): void;
+  [Symbol.dispose](): void;
 }
 
 // ---- state ------------------------------------------------------------------------------------
@@ -185,117 +185,117 @@ export class Model {
  * Float32Array of info.vocab, or `out`; null for `out` skips computing them.
  */
 export class State {
-    private constructor();
-    readonly model: Model;
-    /** Tokens seen. */
-    readonly position: number;
-    /** Bytes of weights read on behalf of this state so far. */
-    readonly weightBytesRead: number;
+  private constructor();
+  readonly model: Model;
+  /** Tokens seen. */
+  readonly position: number;
+  /** Bytes of weights read on behalf of this state so far. */
+  readonly weightBytesRead: number;
 
-    /** One token: the scores of the next one. */
-    step(token: number, out?: Float32Array): Float32Array;
-    step(token: number, out: null): null;
-    /** Several tokens at once, faster: the scores after the last. The same bits as steps. */
-    prefill(tokens: Tokens, out?: Float32Array): Float32Array;
-    prefill(tokens: Tokens, out: null): null;
-    /** The scores after every token, one row of info.vocab each. */
-    prefillAll(tokens: Tokens, out?: Float32Array): Float32Array;
+  /** One token: the scores of the next one. */
+  step(token: number, out?: Float32Array): Float32Array;
+  step(token: number, out: null): null;
+  /** Several tokens at once, faster: the scores after the last. The same bits as steps. */
+  prefill(tokens: Tokens, out?: Float32Array): Float32Array;
+  prefill(tokens: Tokens, out: null): null;
+  /** The scores after every token, one row of info.vocab each. */
+  prefillAll(tokens: Tokens, out?: Float32Array): Float32Array;
 
-    /** Back to the start of a sequence. */
-    reset(): void;
-    /** A second state that goes on from the same place. */
-    clone(): State;
-    /** Bytes that any SunnyNet can go on from; with the sampler's history if one is given. */
-    save(options?: { sampler?: Sampler }): Uint8Array;
-    /** Goes on from saved bytes; a failure leaves state and sampler unchanged. */
-    restore(bytes: ArrayBufferLike | ArrayBufferView, options?: { sampler?: Sampler }): this;
-    /** The largest absolute difference; 0 means equal. */
-    compare(other: State): number;
+  /** Back to the start of a sequence. */
+  reset(): void;
+  /** A second state that goes on from the same place. */
+  clone(): State;
+  /** Bytes that any SunnyNet can go on from; with the sampler's history if one is given. */
+  save(options?: { sampler?: Sampler }): Uint8Array;
+  /** Goes on from saved bytes; a failure leaves state and sampler unchanged. */
+  restore(bytes: ArrayBufferLike | ArrayBufferView, options?: { sampler?: Sampler }): this;
+  /** The largest absolute difference; 0 means equal. */
+  compare(other: State): number;
 
-    dispose(): void;
-    [Symbol.dispose](): void;
+  dispose(): void;
+  [Symbol.dispose](): void;
 }
 
 // ---- sampling ---------------------------------------------------------------------------------
 
 export interface SamplerOptions {
-    /** 0: always the best token. Default 0.8. */
-    temperature?: number;
-    /** 0: off. Default 40. */
-    topK?: number;
-    /** 1: off. Default 0.95. */
-    topP?: number;
-    /** 0: off (default). */
-    minP?: number;
-    /** 1: off (default). */
-    repetitionPenalty?: number;
-    presencePenalty?: number;
-    frequencyPenalty?: number;
-    /** Tokens that penalties look back at; -1: all. Default 64. */
-    penaltyLastN?: number;
-    /** Added to the logits of these ids; -Infinity forbids one. */
-    logitBias?: Record<number, number>;
-    /** 0 to 2^64 - 1; default: random. */
-    seed?: number | bigint;
-    /** Forbids the end-of-text token. */
-    ignoreEos?: boolean;
+  /** 0: always the best token. Default 0.8. */
+  temperature?: number;
+  /** 0: off. Default 40. */
+  topK?: number;
+  /** 1: off. Default 0.95. */
+  topP?: number;
+  /** 0: off (default). */
+  minP?: number;
+  /** 1: off (default). */
+  repetitionPenalty?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  /** Tokens that penalties look back at; -1: all. Default 64. */
+  penaltyLastN?: number;
+  /** Added to the logits of these ids; -Infinity forbids one. */
+  logitBias?: Record<number, number>;
+  /** 0 to 2^64 - 1; default: random. */
+  seed?: number | bigint;
+  /** Forbids the end-of-text token. */
+  ignoreEos?: boolean;
 }
 
 /** The same seed, options and logits give the same ids on every target. */
 export class Sampler {
-    private constructor();
-    readonly seed: number | bigint;
-    /** The id that is chosen. Does not accept() it. */
-    sample(logits: Float32Array): number;
-    /** Notes a token of the prompt or the answer, for the penalties. */
-    accept(id: number): void;
-    /** Forgets the tokens seen and starts the random numbers again. */
-    reset(): void;
-    clone(): Sampler;
-    dispose(): void;
-    [Symbol.dispose](): void;
+  private constructor();
+  readonly seed: number | bigint;
+  /** The id that is chosen. Does not accept() it. */
+  sample(logits: Float32Array): number;
+  /** Notes a token of the prompt or the answer, for the penalties. */
+  accept(id: number): void;
+  /** Forgets the tokens seen and starts the random numbers again. */
+  reset(): void;
+  clone(): Sampler;
+  dispose(): void;
+  [Symbol.dispose](): void;
 }
 
 // ---- generating -------------------------------------------------------------------------------
 
 export interface GenerateOptions extends SamplerOptions {
-    /**
-     * The state to go on with. Afterwards it has seen the prompt and all that came out. Without
-     * one a state is made and freed.
-     */
-    state?: State;
-    /** In place of sampling options; it has then seen the same tokens. */
-    sampler?: Sampler;
-    /** Default 128; Infinity: until the end of text or a stop. */
-    maxTokens?: number;
-    /** Texts that end the generation; they do not come out. */
-    stop?: string | string[];
-    /** Begins with the begin-of-text token. */
-    bos?: boolean;
-    signal?: AbortSignal;
-    onPrefill?(progress: { done: number; total: number }): void;
+  /**
+   * The state to go on with. Afterwards it has seen the prompt and all that came out. Without
+   * one a state is made and freed.
+   */
+  state?: State;
+  /** In place of sampling options; it has then seen the same tokens. */
+  sampler?: Sampler;
+  /** Default 128; Infinity: until the end of text or a stop. */
+  maxTokens?: number;
+  /** Texts that end the generation; they do not come out. */
+  stop?: string | string[];
+  /** Begins with the begin-of-text token. */
+  bos?: boolean;
+  signal?: AbortSignal;
+  onPrefill?(progress: { done: number; total: number }): void;
 }
 
 export interface GenerateEvent {
-    /** null: text that was held back and comes at the end. */
-    id: number | null;
-    /** Whole characters only; may be empty. */
-    text: string;
-    /** The bytes of the token. */
-    bytes: Uint8Array;
+  /** null: text that was held back and comes at the end. */
+  id: number | null;
+  /** Whole characters only; may be empty. */
+  text: string;
+  /** The bytes of the token. */
+  bytes: Uint8Array;
 }
 
 export interface GenerateResult {
-    reason: 'stop' | 'length' | 'eos' | 'abort';
-    seed: number | bigint | null;
-    /** Tokens of the prompt that the state has seen. */
-    promptTokens: number;
-    /** Tokens generated. */
-    tokens: number;
-    /** What the state has seen through this call, in order. */
-    seen: Int32Array;
-    /** The one that was given. */
-    state: State | null;
+  reason: 'stop' | 'length' | 'eos' | 'abort';
+  seed: number | bigint | null;
+  /** Tokens of the prompt that the state has seen. */
+  promptTokens: number;
+  /** Tokens generated. */
+  tokens: number;
+  /** What the state has seen through this call, in order. */
+  seen: Int32Array;
+  /** The one that was given. */
+  state: State | null;
 }
 
 /**
@@ -303,10 +303,10 @@ export interface GenerateResult {
  * ends it with an SnError of code 'ABORTED'. The state can be used afterwards either way.
  */
 export class Generation implements AsyncIterable<GenerateEvent> {
-    private constructor();
-    [Symbol.asyncIterator](): AsyncGenerator<GenerateEvent, void, undefined>;
-    /** All text at once. */
-    text(): Promise<string>;
-    /** Resolves at the end, however it came; rejects only for a failure. */
-    readonly result: Promise<GenerateResult>;
+  private constructor();
+  [Symbol.asyncIterator](): AsyncGenerator<GenerateEvent, void, undefined>;
+  /** All text at once. */
+  text(): Promise<string>;
+  /** Resolves at the end, however it came; rejects only for a failure. */
+  readonly result: Promise<GenerateResult>;
 }

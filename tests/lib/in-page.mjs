@@ -8,85 +8,85 @@ const DIGITS = 16;
 
 /* As hashLogits() in hash.mjs, for a page. */
 async function hashOf(logits, count) {
-    if (logits.length !== count) throw new Error(`${logits.length} logits instead of ${count}`);
-    if (logits.some(Number.isNaN)) throw new Error('a NaN among the logits');
-    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', logits));
-    return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
-        .join('').slice(0, DIGITS);
+  if (logits.length !== count) throw new Error(`${logits.length} logits instead of ${count}`);
+  if (logits.some(Number.isNaN)) throw new Error('a NaN among the logits');
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', logits));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
+    .join('').slice(0, DIGITS);
 }
 
 function join(rows) {
-    const all = new Float32Array(rows.reduce((sum, row) => sum + row.length, 0));
-    let at = 0;
-    for (const row of rows) {
-        all.set(row, at);
-        at += row.length;
-    }
-    return all;
+  const all = new Float32Array(rows.reduce((sum, row) => sum + row.length, 0));
+  let at = 0;
+  for (const row of rows) {
+    all.set(row, at);
+    at += row.length;
+  }
+  return all;
 }
 
 const load = (name, options) => loadModel(new URL(`/models/${name}.gguf`, location.href), options);
 
 /** { backend, hashes: { schedule: hash } } */
 export async function identity({ file, tokens, activations, backend }) {
-    const model = await load(file, { backend, activations, maxChunk: 48 });
-    const hashes = {};
-    for (const [name, feed] of Object.entries(SCHEDULES))
-        hashes[name] = await hashOf(join(feed(model, tokens)), tokens.length * model.info.vocab);
-    const ran = model.info.backend;
-    model.dispose();
-    return { backend: ran, hashes };
+  const model = await load(file, { backend, activations, maxChunk: 48 });
+  const hashes = {};
+  for (const [name, feed] of Object.entries(SCHEDULES))
+    hashes[name] = await hashOf(join(feed(model, tokens)), tokens.length * model.info.vocab);
+  const ran = model.info.backend;
+  model.dispose();
+  return { backend: ran, hashes };
 }
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
 const base64Of = (bytes) =>
-    btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+  btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
 
 /**
  * Goes on from a state that was saved elsewhere; tells how far that state is from one made here by
  * the same story.
  */
 export async function goOn({ backend, story, saved, more }) {
-    const model = await load('rwkv7-fairy', { backend });
-    const own = model.initState();
-    await model.generate(story.prompt, { ...story.options, state: own }).text();
-    const sampler = model.sampler({ seed: 1 }); // the saved one takes its place
-    const state = model.restore(null, bytesOf(saved), { sampler });
-    const difference = state.compare(own);
-    const text = await model.generate(more, { state, sampler, maxTokens: 20 }).text();
-    const after = base64Of(state.save({ sampler }));
-    model.dispose();
-    return { difference, text, after };
+  const model = await load('rwkv7-fairy', { backend });
+  const own = model.initState();
+  await model.generate(story.prompt, { ...story.options, state: own }).text();
+  const sampler = model.sampler({ seed: 1 }); // the saved one takes its place
+  const state = model.restore(null, bytesOf(saved), { sampler });
+  const difference = state.compare(own);
+  const text = await model.generate(more, { state, sampler, maxTokens: 20 }).text();
+  const after = base64Of(state.save({ sampler }));
+  model.dispose();
+  return { difference, text, after };
 }
 
 /** { text, perSecond } */
 export async function tell({ backend, prompt, options }) {
-    const model = await load('rwkv7-fairy', { backend });
-    let text = '', tokens = 0, first;
-    for await (const event of model.generate(prompt, options)) {
-        first ??= performance.now();
-        text += event.text;
-        tokens++;
-    }
-    const seconds = (performance.now() - first) / 1000;
-    model.dispose();
-    return { text, perSecond: (tokens - 1) / seconds };
+  const model = await load('rwkv7-fairy', { backend });
+  let text = '', tokens = 0, first;
+  for await (const event of model.generate(prompt, options)) {
+    first ??= performance.now();
+    text += event.text;
+    tokens++;
+  }
+  const seconds = (performance.now() - first) / 1000;
+  model.dispose();
+  return { text, perSecond: (tokens - 1) / seconds };
 }
 
 /** The WASI command under a shim: { code, hash } of what it writes to stdout. */
 export async function wasi({ module, file, args }) {
-    const response = await fetch(`/models/${file}.gguf`);
-    const model = new File(new Uint8Array(await response.arrayBuffer()));
-    const [stdin, stdout, stderr] = [0, 1, 2].map(() => new File([]));
-    const fds = [stdin, stdout, stderr].map((one) => new OpenFile(one));
-    fds.push(new PreopenDirectory('.', new Map([['model.gguf', model]])));
-    const shim = new WASI(['sunnynet', ...args], [], fds);
-    const compiled = await WebAssembly.compileStreaming(fetch(module));
-    const instance =
-        await WebAssembly.instantiate(compiled, { wasi_snapshot_preview1: shim.wasiImport });
-    const code = shim.start(instance);
-    const errors = new TextDecoder().decode(stderr.data);
-    if (code) return { code, errors };
-    const logits = new Float32Array(stdout.data.slice().buffer);
-    return { code, errors, hash: await hashOf(logits, logits.length) };
+  const response = await fetch(`/models/${file}.gguf`);
+  const model = new File(new Uint8Array(await response.arrayBuffer()));
+  const [stdin, stdout, stderr] = [0, 1, 2].map(() => new File([]));
+  const fds = [stdin, stdout, stderr].map((one) => new OpenFile(one));
+  fds.push(new PreopenDirectory('.', new Map([['model.gguf', model]])));
+  const shim = new WASI(['sunnynet', ...args], [], fds);
+  const compiled = await WebAssembly.compileStreaming(fetch(module));
+  const instance =
+    await WebAssembly.instantiate(compiled, { wasi_snapshot_preview1: shim.wasiImport });
+  const code = shim.start(instance);
+  const errors = new TextDecoder().decode(stderr.data);
+  if (code) return { code, errors };
+  const logits = new Float32Array(stdout.data.slice().buffer);
+  return { code, errors, hash: await hashOf(logits, logits.length) };
 }

@@ -3,7 +3,7 @@
 const { backends, selftest } = await import('sunnynet');
 
 for (const backend of process.argv.slice(2)) {
-    const usable = backends().includes(backend);
-    const lines = usable ? await selftest({ backend }) : [];
-    console.log(JSON.stringify({ backend, usable, lines }));
+  const usable = backends().includes(backend);
+  const lines = usable ? await selftest({ backend }) : [];
+  console.log(JSON.stringify({ backend, usable, lines }));
 }

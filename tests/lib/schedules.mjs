@@ -2,35 +2,35 @@
 // the logits of every position, in order, as one or more Float32Arrays.
 
 function steps(model, tokens) {
-    const state = model.initState();
-    return tokens.map((token) => model.step(token, state));
+  const state = model.initState();
+  return tokens.map((token) => model.step(token, state));
 }
 
 function chunks(model, tokens, n) {
-    const state = model.initState();
-    const rows = [];
-    for (let i = 0; i < tokens.length; i += n)
-        rows.push(model.prefillAll(tokens.slice(i, i + n), state));
-    return rows;
+  const state = model.initState();
+  const rows = [];
+  for (let i = 0; i < tokens.length; i += n)
+    rows.push(model.prefillAll(tokens.slice(i, i + n), state));
+  return rows;
 }
 
 /* n states at once, each one token behind the one before it; the rows of the one in the middle. */
 function batch(model, tokens, n) {
-    const middle = n >> 1;
-    const states = Array.from({ length: n }, (_, k) => {
-        const state = model.initState();
-        for (let i = 0; i < middle - k; i++) state.step(tokens[i], null);
-        return state;
-    });
-    return tokens.map((token, i) => {
-        const ids = states.map((_, k) => tokens[i + middle - k] ?? token);
-        return model.batch(states, ids)[middle];
-    });
+  const middle = n >> 1;
+  const states = Array.from({ length: n }, (_, k) => {
+    const state = model.initState();
+    for (let i = 0; i < middle - k; i++) state.step(tokens[i], null);
+    return state;
+  });
+  return tokens.map((token, i) => {
+    const ids = states.map((_, k) => tokens[i + middle - k] ?? token);
+    return model.batch(states, ids)[middle];
+  });
 }
 
 export const SCHEDULES = {
-    steps,
-    'chunks of 7': (model, tokens) => chunks(model, tokens, 7),
-    'chunks of 48': (model, tokens) => chunks(model, tokens, 48),
-    'batch of 5': (model, tokens) => batch(model, tokens, 5),
+  steps,
+  'chunks of 7': (model, tokens) => chunks(model, tokens, 7),
+  'chunks of 48': (model, tokens) => chunks(model, tokens, 48),
+  'batch of 5': (model, tokens) => batch(model, tokens, 5),
 };

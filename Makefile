@@ -244,7 +244,11 @@ $(eval $(call WASI_RULE,sunnynet-relaxed,scalar wasm128 wasm-relaxed))
 
 # ---- tests -----------------------------------------------------------------------------------
 
+# The tests need Node 20. Where the system's is older, install-deps puts one into build/node.
 NODE_TEST := node --test
+ifneq ($(shell node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>&1 || echo old),)
+export PATH := $(CURDIR)/build/node/node_modules/node/bin:$(PATH)
+endif
 JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
 # A make of its own, because this one may have looked for a compiler before there was any.

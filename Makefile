@@ -1,6 +1,6 @@
 # SunnyNet. `make help` lists the targets. Everything is built under build/<variant>/.
 
-MAKEFLAGS += --no-builtin-rules
+MAKEFLAGS += --no-builtin-rules --no-print-directory
 # As many jobs as there are CPUs, unless asked otherwise.
 ifeq ($(MAKELEVEL)$(findstring j,$(filter-out --%,$(MAKEFLAGS))),0)
 MAKEFLAGS += --jobs=$(shell nproc 2>/dev/null || echo 2)
@@ -249,11 +249,10 @@ NODE_TEST := node --test
 ifneq ($(shell node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>&1 || echo old),)
 export PATH := $(CURDIR)/build/node/node_modules/node/bin:$(PATH)
 endif
-JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
 # A make of its own, because this one may have looked for a compiler before there was any.
 test: install-deps ## installs what is missing, builds and runs all tests
-	$(Q)$(MAKE) -j$(JOBS) all compile-tests neon wasi js js-tools py-tools
+	$(Q)$(MAKE) all compile-tests neon wasi js js-tools py-tools
 	$(Q)$(NODE_TEST) --test-concurrency=2 $(SUITES)
 
 install-deps: ## checks for compilers, node and emulator; installs what is missing

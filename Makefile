@@ -99,7 +99,7 @@ FUZZERS := $(patsubst tests/c/%.c,build/fuzz/%,$(filter tests/c/fuzz_%.c,$(TEST_
 SUITES := $(sort $(wildcard tests/*.test.mjs))
 
 .PHONY: all run bench test lib install-deps compile-tests check-native check-asan check-ubsan \
-        check-tsan neon wasi check-abi check-nofma check-layers fuzz help clean FORCE
+        check-tsan check-neon neon wasi check-abi check-nofma check-layers fuzz help clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -229,12 +229,12 @@ wasi: ## the command for WASI preview 1, build/wasi/sunnynet.wasm and -relaxed.w
 WASI_LINK := -Wl,--initial-memory=419430400,--max-memory=4294967296,-z,stack-size=1048576,--stack-first
 
 define WASI_RULE
-build/wasi/$(1).wasm: $$(CLI_OBJ) $$(CORE_OBJ) $$(foreach isa,$(2),$$(call backend,$$(isa))) \
-                      build/wasi/simd/dispatch-$(1).o
+$(BUILD)/$(1).wasm: $$(CLI_OBJ) $$(CORE_OBJ) $$(foreach isa,$(2),$$(call backend,$$(isa))) \
+                      $(BUILD)/simd/dispatch-$(1).o
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(WASI_LINK) -s -o $$@ $$^
 
-build/wasi/simd/dispatch-$(1).o: simd/dispatch.c Makefile $$(BUILD)/flags
+$(BUILD)/simd/dispatch-$(1).o: simd/dispatch.c Makefile $$(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(compile) $$(call have,$(2)) -c -o $$@ $$<
@@ -268,6 +268,9 @@ check-asan check-ubsan: ## runs them and the bad files under these sanitizers
 
 check-tsan: ## runs the threaded ones under the thread sanitizer
 	$(Q)$(NODE_TEST) --test-name-pattern='^tsan: ' tests/c-tests.test.mjs
+
+check-neon: ## runs the C test programs for AArch64 under qemu
+	$(Q)$(NODE_TEST) --test-name-pattern='^neon: ' tests/c-tests.test.mjs
 
 check-abi: $(LIBRARIES) ## exported symbols are those of the public header
 	$(Q)node tests/lib/abi.mjs core/sunnynet.h $^

@@ -1,6 +1,6 @@
 // Builds the C test programs and runs each: as they are, under the address and undefined behaviour
-// sanitizers, and the threaded ones under the thread sanitizer. A group alone:
-//   make check-native, make check-asan, make check-tsan
+// sanitizers, the threaded ones under the thread sanitizer, and for AArch64 under qemu. A group
+// alone: make check-native, make check-asan, make check-tsan, make check-neon
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { after, test } from 'node:test';
 
 import { execute, make, succeed } from './lib/make.mjs';
 import { root } from './lib/run.mjs';
+import { target } from './lib/targets.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'sunnynet-c-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -47,11 +48,12 @@ function build(variant, target = 'compile-tests') {
   return built.get(variant);
 }
 
-function define(variant, program, target) {
+function define(variant, program, { target, emulator = [] } = {}) {
   test(`${variant}: ${program}`, async (t) => {
     await build(variant, target);
-    const { code, signal, stdout, stderr } =
-      await execute(`build/${variant}/tests/${program}`, PROGRAMS[program], { env });
+    const [file, ...args] =
+      [...emulator, `build/${variant}/tests/${program}`, ...PROGRAMS[program]];
+    const { code, signal, stdout, stderr } = await execute(file, args, { env });
     assert.equal(signal ?? code, 0, stderr);
     assert.equal(stderr, '', 'silent when all is well');
     t.diagnostic(stdout.toString().trimEnd().split('\n').at(-1));
@@ -66,7 +68,12 @@ test('native: every program in tests/c is known here', () => {
 
 for (const program of Object.keys(PROGRAMS)) define('native', program);
 for (const program of Object.keys(PROGRAMS)) define('asan', program);
-define('tsan', 'test_threads', 'build/tsan/tests/test_threads');
+define('tsan', 'test_threads', { target: 'build/tsan/tests/test_threads' });
+
+/* Emulated, test_state would take a minute; tests/targets.test.mjs saves and restores there. */
+const emulator = target('qemu-aarch64').start.slice(0, 3);
+for (const program of Object.keys(PROGRAMS))
+  if (program !== 'test_state') define('neon', program, { emulator });
 
 test('asan: bad GGUF files', async (t) => {
   await build('asan');

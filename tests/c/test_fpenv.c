@@ -6,19 +6,54 @@
  */
 #include "models.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 #include "hash.h"
 #include "simd.h"
 
+#if defined(__x86_64__)
+
 #include <immintrin.h>
 
-#define DEFAULT 0x1f80u /* all traps masked, to nearest, denormals on */
+#define DEFAULT 0x1f80u /* MXCSR: all traps masked, to nearest, denormals on */
 #define DENORMALS_ARE_ZERO 0x0040u
 #define FLUSH_TO_ZERO 0x8000u
 #define DOWN 0x2000u
 #define UP 0x4000u
-#define TRAPS (0x0080u | 0x0200u | 0x0400u | 0x0800u) /* mask bits: invalid, /0, over-, underflow */
+#define MASKS (0x0080u | 0x0200u | 0x0400u | 0x0800u) /* of invalid, /0, over- and underflow */
+#define TRAPPING (DEFAULT & ~MASKS)
+#define FLAGS 0x3fu /* exceptions seen */
+
+static unsigned get_control(void) {
+    return _mm_getcsr();
+}
+
+static void set_control(unsigned control) {
+    _mm_setcsr(control);
+}
+
+#else
+
+#define DEFAULT 0u /* FPCR: no traps, to nearest, denormals on */
+#define DENORMALS_ARE_ZERO (1u << 24) /* one bit for inputs and results */
+#define FLUSH_TO_ZERO (1u << 24)
+#define DOWN (2u << 22)
+#define UP (1u << 22)
+#define TRAPPING DEFAULT /* an option of the architecture that few processors have */
+#define FLAGS 0u         /* they live in another register */
+
+static unsigned get_control(void) {
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return (unsigned)control;
+}
+
+static void set_control(unsigned control) {
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)control));
+}
+
+#endif
+
 #define N 40
 
 typedef struct environment {
@@ -33,8 +68,8 @@ static const environment environments[] = {
     { "both", DEFAULT | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO },
     { "round up", DEFAULT | UP },
     { "round down", DEFAULT | DOWN },
-    { "to zero, flushed, flags set", DEFAULT | UP | DOWN | FLUSH_TO_ZERO | 0x3f },
-    { "traps", DEFAULT & ~TRAPS },
+    { "to zero, flushed, flags set", DEFAULT | UP | DOWN | FLUSH_TO_ZERO | FLAGS },
+    { "traps", TRAPPING },
 };
 #define N_ENVIRONMENTS (sizeof environments / sizeof environments[0])
 
@@ -43,17 +78,17 @@ static const environment *host;   /* what the calls are made under */
 static bool callbacks_meddle;     /* callbacks leave another environment behind */
 
 static void meddle(void) {
-    if (callbacks_meddle) _mm_setcsr(DEFAULT | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO | UP);
+    if (callbacks_meddle) set_control(DEFAULT | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO | UP);
 }
 
 /* Makes a call under the host's environment and looks at what it leaves. */
 static void back_home(const char *call) {
-    const unsigned left = _mm_getcsr();
-    _mm_setcsr(DEFAULT);
-    CHECK(left == host->control, "%s under '%s': MXCSR %04x has become %04x", call, host->name,
+    const unsigned left = get_control();
+    set_control(DEFAULT);
+    CHECK(left == host->control, "%s under '%s': control %04x has become %04x", call, host->name,
           host->control, left);
 }
-#define UNDER(call) (_mm_setcsr(host->control), (call))
+#define UNDER(call) (set_control(host->control), (call))
 #define EXPECT(status, call)                                                                  \
     do {                                                                                      \
         const sn_status got_ = UNDER(call);                                                   \
@@ -278,11 +313,11 @@ static void check_hostility(void) {
     for (size_t e = 0; e + 1 < N_ENVIRONMENTS; e++) {
         const unsigned control = environments[e].control;
         float norm[64];
-        _mm_setcsr(control);
+        set_control(control);
         sn_simd_at(0)->matmul_f32[SN_LAYOUT_F32](y, 16, (const uint8_t *)panel, sizeof panel, 1, 64,
                                                  x, 64, 1);
         sn_simd_at(0)->layer_norm(norm, x, w, b, 64, 1e-5f);
-        _mm_setcsr(DEFAULT);
+        set_control(DEFAULT);
         if (e == 0) memcpy(calm[0], y, sizeof y), memcpy(calm[1], norm, sizeof norm);
         else CHECK(memcmp(calm[0], y, sizeof y), "'%s' changes no product", environments[e].name);
         if (control & (UP | DOWN))
@@ -319,7 +354,7 @@ int main(int argc, char **argv) {
 #else
 
 int main(void) {
-    puts("fpenv: not applicable: written for x86-64 and its MXCSR");
+    puts("fpenv: not applicable: written for x86-64 and AArch64");
     return 0;
 }
 

@@ -230,7 +230,6 @@ bool sn_load_next(sn_loader *loader, sn_piece *piece) {
     if (loader->next == loader->gguf->n_tensors) return false;
     const request *r = loader->by_tensor[loader->next];
     const sn_gguf_tensor *tensor = &loader->gguf->tensors[loader->next];
-    const uint64_t left = r->packed ? 0 : r->rows * r->k - loader->at;
     uint64_t bytes;
     if (is_plain(r)) {
         bytes = r->bytes - loader->at;
@@ -240,7 +239,7 @@ bool sn_load_next(sn_loader *loader, sn_piece *piece) {
         piece->to = loader->model->pages + r->offset + loader->piece_at;
         piece->offset = tensor->offset + loader->piece_at;
     } else {
-        loader->piece_n = piece_elements(r, left);
+        loader->piece_n = piece_elements(r, r->rows * r->k - loader->at);
         loader->piece_at = loader->at;
         loader->at += loader->piece_n;
         bytes = sn_type_bytes(r->type, loader->piece_n);

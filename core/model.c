@@ -137,7 +137,7 @@ static sn_status find_architecture(const sn_gguf *gguf, const sn_arch **out) {
 
 static sn_status set_up_execution(sn_model *m, const sn_model_options *options) {
     int32_t threads = options->n_threads;
-    SN_TRY(find_backend(options->backend ? options->backend : sn_simd_wanted(), &m->simd));
+    SN_TRY(find_backend(options->backend, &m->simd)); /* named by sn_model_check_options */
     if (!threads) threads = m->page_bytes <= CACHE_BYTES ? 1 : sn_platform_cores();
     return sn_pool_new(threads, &m->pool);
 }

@@ -62,7 +62,7 @@ for (const backend of BACKENDS) {
       assert.equal(ran.backend, backend);
       const wanted = hashes.get(lineOf(one));
       const told = Object.entries(ran.hashes);
-      assert.equal(told.length, 4);
+      assert.equal(told.length, 5);
       for (const [schedule, hash] of told)
         assert.equal(hash, wanted, `${lineOf(one)}: ${backend} in ${engine}, ${schedule}`);
       t.diagnostic(`${lineOf(one)}: ${engine}, ${backend} ran ${told.length} times: ` +

@@ -2,38 +2,9 @@
 // way to feed the tokens: { backend, engine, line, schedule, hash }. 'auto' is a back end, too.
 
 import { CASES, hashLogits, lineOf } from './hash.mjs';
+import { SCHEDULES } from './schedules.mjs';
 
 const { loadModel } = await import('sunnynet');
-
-function steps(model, tokens) {
-  const state = model.initState();
-  return tokens.map((token) => model.step(token, state));
-}
-
-function chunks(model, tokens, n) {
-  const state = model.initState();
-  const rows = [];
-  for (let i = 0; i < tokens.length; i += n)
-    rows.push(model.prefillAll(tokens.slice(i, i + n), state));
-  return rows;
-}
-
-/* Three states at once, each one token behind the one before it; the rows of the second. */
-function batch(model, tokens) {
-  const states = [0, 1, 2].map(() => model.initState());
-  model.step(tokens[0], states[0]);
-  return tokens.map((token, i) => {
-    const ids = [tokens[i + 1] ?? token, token, tokens[i - 1] ?? token];
-    return model.batch(states, ids)[1];
-  });
-}
-
-const SCHEDULES = {
-  steps,
-  ...Object.fromEntries([1, 7, 48].map((n) =>
-    [`chunks of ${n}`, (model, tokens) => chunks(model, tokens, n)])),
-  batch,
-};
 
 function hashOf(rows, count) {
   const bytes = Buffer.concat(rows.map((row) => Buffer.from(row.buffer)));

@@ -30,7 +30,7 @@ function batch(model, tokens, n) {
 
 export const SCHEDULES = {
   steps,
-  'chunks of 7': (model, tokens) => chunks(model, tokens, 7),
-  'chunks of 48': (model, tokens) => chunks(model, tokens, 48),
+  ...Object.fromEntries([1, 7, 48].map((n) =>
+    [`chunks of ${n}`, (model, tokens) => chunks(model, tokens, n)])),
   'batch of 5': (model, tokens) => batch(model, tokens, 5),
 };

@@ -16,6 +16,11 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     a->hi = _mm256_dpbusd_avx_epi32(a->hi, w.hi, x);
 }
 
+SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
+    const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    return (vi){ _mm256_shuffle_epi8(t, codes.lo), _mm256_shuffle_epi8(t, codes.hi) };
+}
+
 SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
     (void)bits;
     return vi_add(*a, vi_set1(bias));

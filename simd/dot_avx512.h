@@ -19,12 +19,17 @@ SN_INLINE vi dot_pairs(int bits, vi w, vi x) {
 }
 
 SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
-    const int groups = bits == 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
+    const int groups = bits == 4 ? 8 : bits <= 5 ? 4 : bits == 6 ? 2 : 1;
     vi pairs = dot_pairs(bits, w, _mm512_set1_epi32(x4));
     if (g % groups) pairs = _mm512_add_epi16(a->run, pairs);
     a->run = pairs;
     if (g % groups == groups - 1)
         a->total = vi_add(a->total, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
+SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
+    const __m128i t = _mm_loadu_si128((const __m128i *)table);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(t), codes);
 }
 
 SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {

@@ -14,6 +14,11 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     *a = _mm512_dpbusd_epi32(*a, w, _mm512_set1_epi32(x4));
 }
 
+SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
+    const __m128i t = _mm_loadu_si128((const __m128i *)table);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(t), codes);
+}
+
 SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
     (void)bits;
     return vi_add(*a, vi_set1(bias));

@@ -16,6 +16,13 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
         a->q[i] = vusdotq_s32(a->q[i], vreinterpretq_u8_s32(w.q[i]), x);
 }
 
+SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
+    const uint8x16_t t = vld1q_u8(table);
+#define E(i) vreinterpretq_s32_u8(vqtbl1q_u8(t, vreinterpretq_u8_s32(codes.q[i])))
+    return VI_EACH(E);
+#undef E
+}
+
 SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
     (void)bits;
     return vi_add(*a, vi_set1(bias));

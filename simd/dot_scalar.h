@@ -2,13 +2,14 @@
  * dot_scalar.h: exact integer dot products, the specification.
  *
  * A block of 32 activations x in -127..127 meets 16 rows of weight codes u, four at a time:
- * word g of a row holds u of k = 4g .. 4g+3. `bits` is 4, 5, 6 (codes 0 .. 2^bits - 1) or 8
+ * word g of a row holds u of k = 4g .. 4g+3. `bits` is 2 to 6 (codes 0 .. 2^bits - 1) or 8
  * (codes q + 128 with q in -128..127, offset always 128).
  *
  *   dot_start(), then dot_add() for ascending g, then dot_total(): sum of (u - offset) x
  *
- * for which the caller gives bias = -offset * sum(x). Largest magnitude inside: 32 * 255 * 127
- * = 1,036,320: far from the end of int32, and every total is below 2^24, hence exact as float.
+ * over all eight g or, unless bits is 4, over g = 0..3 or 4..7 alone; the caller gives bias =
+ * -offset * sum(x) of the same elements. Largest magnitude inside: 32 * 255 * 127 = 1,036,320:
+ * far from the end of int32, and every total is below 2^24, hence exact as float.
  */
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H
@@ -25,6 +26,17 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
             int32_t x = (int8_t)((uint32_t)x4 >> (8 * j));
             a->v[l] += u * x;
         }
+}
+
+/* Each byte of the codes, 0..15, becomes the entry of the table. */
+SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
+    for (int l = 0; l < 16; l++) {
+        uint32_t word = 0;
+        for (int j = 0; j < 4; j++)
+            word |= (uint32_t)table[(uint32_t)codes.v[l] >> (8 * j) & 15] << (8 * j);
+        codes.v[l] = (int32_t)word;
+    }
+    return codes;
 }
 
 SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {

@@ -1,6 +1,6 @@
 /*
  * dot_wasm_wide.h: integer dots with i32x4.dot_i16x8_s on codes and activations widened to int16,
- * for both WebAssembly back ends.
+ * and the lookup of codes, for both WebAssembly back ends.
  */
 #ifndef SN_SIMD_DOT_WASM_WIDE_H
 #define SN_SIMD_DOT_WASM_WIDE_H
@@ -21,6 +21,13 @@ SN_INLINE void wide_add(vdot *a, vi w, int32_t x4) {
         a->low[i] = wasm_i32x4_add(a->low[i], wasm_i32x4_dot_i16x8(low, x));
         a->high[i] = wasm_i32x4_add(a->high[i], wasm_i32x4_dot_i16x8(high, x));
     }
+}
+
+SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
+    const v128_t t = wasm_v128_load(table);
+#define E(i) wasm_i8x16_swizzle(t, codes.q[i])
+    return (vi)V_EACH(E);
+#undef E
 }
 
 SN_INLINE vi wide_total(const vdot *a) {

@@ -6,6 +6,7 @@
 #include "vmath.inl"
 
 #include "matmul.inl"
+#include "scans.inl"
 
 /* ---- element-wise -------------------------------------------------------------------- */
 
@@ -21,7 +22,12 @@ DEFINE_MAP(map_tanh, vf_tanh)
 DEFINE_MAP(map_sigmoid, vf_sigmoid)
 DEFINE_MAP(map_log1p, vf_log1p)
 DEFINE_MAP(map_softplus, vf_softplus)
+DEFINE_MAP(map_log_sigmoid, vf_log_sigmoid)
+DEFINE_MAP(map_silu, vf_silu)
+DEFINE_MAP(map_elu_plus_one, vf_elu_plus_one)
+DEFINE_MAP(map_relu, vf_relu)
 DEFINE_MAP(map_relu_squared, vf_relu_squared)
+DEFINE_MAP(map_one_minus, vf_one_minus)
 DEFINE_MAP(map_decay_rwkv7, vf_decay_rwkv7)
 
 #define DEFINE_BINARY(NAME, FUNCTION)                                                         \
@@ -34,15 +40,28 @@ DEFINE_MAP(map_decay_rwkv7, vf_decay_rwkv7)
         }                                                                                     \
     }
 
+SN_INLINE vf vf_mul_silu(vf a, vf b) { return vf_mul(a, vf_silu(b)); }
+
 DEFINE_BINARY(add, vf_add)
+DEFINE_BINARY(sub, vf_sub)
 DEFINE_BINARY(mul, vf_mul)
+DEFINE_BINARY(mul_silu, vf_mul_silu)
+
+static void mla(float *y, const float *a, const float *b, const float *c, size_t n) {
+    for (size_t i = 0; i < n; i += 16) {
+        size_t part = n - i < 16 ? n - i : 16;
+        vf r = vf_mla(load_lanes(a + i, part), load_lanes(b + i, part),
+                      load_lanes(c + i, part));
+        store_lanes(y + i, r, part);
+    }
+}
 
 static void lerp(float *y, const float *a, const float *b, const float *m, size_t n) {
     for (size_t i = 0; i < n; i += 16) {
         size_t part = n - i < 16 ? n - i : 16;
-        vf va = vf_load_part(a + i, part), vb = vf_load_part(b + i, part);
-        vf r = vf_mla(vf_load_part(m + i, part), vf_sub(vb, va), va);
-        vf_store_part(y + i, r, part);
+        vf va = load_lanes(a + i, part), vb = load_lanes(b + i, part);
+        vf r = vf_mla(load_lanes(m + i, part), vf_sub(vb, va), va);
+        store_lanes(y + i, r, part);
     }
 }
 
@@ -50,8 +69,33 @@ static void axpy(float *y, float a, const float *x, size_t n) {
     const vf factor = vf_set1(a);
     for (size_t i = 0; i < n; i += 16) {
         size_t part = n - i < 16 ? n - i : 16;
-        vf r = vf_mla(factor, vf_load_part(x + i, part), vf_load_part(y + i, part));
-        vf_store_part(y + i, r, part);
+        vf r = vf_mla(factor, load_lanes(x + i, part), load_lanes(y + i, part));
+        store_lanes(y + i, r, part);
+    }
+}
+
+static void scale(float *y, float a, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i += 16) {
+        size_t part = n - i < 16 ? n - i : 16;
+        store_lanes(y + i, vf_mul(vf_set1(a), load_lanes(x + i, part)), part);
+    }
+}
+
+static void clamp(float *y, const float *x, float low, float high, size_t n) {
+    for (size_t i = 0; i < n; i += 16) {
+        size_t part = n - i < 16 ? n - i : 16;
+        vf r = vf_max(vf_set1(low), vf_min(vf_set1(high), load_lanes(x + i, part)));
+        store_lanes(y + i, r, part);
+    }
+}
+
+static void wedge(float *y, float a, const float *x, size_t n) {
+    const vf one = vf_set1(1.0f), factor = vf_set1(a);
+    for (size_t i = 0; i < n; i += 16) {
+        size_t part = n - i < 16 ? n - i : 16;
+        vf v = load_lanes(x + i, part);
+        vf gain = vf_add(one, vf_div(factor, vf_add(one, vf_abs(v))));
+        store_lanes(y + i, vf_mul(v, gain), part);
     }
 }
 
@@ -61,11 +105,11 @@ static void layer_norm(float *y, const float *x, const float *weight, const floa
                        float eps) {
     vf sum = vf_zero(), squares = vf_zero();
     for (size_t i = 0; i < n; i += 16)
-        sum = vf_add(sum, vf_load_part(x + i, n - i < 16 ? n - i : 16));
+        sum = vf_add(sum, load_lanes(x + i, n - i < 16 ? n - i : 16));
     const vf mean = vf_set1(vf_hsum(sum) / (float)n);
     for (size_t i = 0; i < n; i += 16) {
         size_t part = n - i < 16 ? n - i : 16;
-        vf d = vf_sub(vf_load_part(x + i, part), mean);
+        vf d = vf_sub(load_lanes(x + i, part), mean);
         d = vf_select(vm_first(part), d, vf_zero());
         squares = vf_mla(d, d, squares);
     }
@@ -73,32 +117,63 @@ static void layer_norm(float *y, const float *x, const float *weight, const floa
     const vf scale = vf_div(vf_set1(1.0f), vf_sqrt1(variance + eps));
     for (size_t i = 0; i < n; i += 16) {
         size_t part = n - i < 16 ? n - i : 16;
-        vf d = vf_mul(vf_sub(vf_load_part(x + i, part), mean), scale);
-        d = vf_mla(d, vf_load_part(weight + i, part), vf_load_part(bias + i, part));
-        vf_store_part(y + i, d, part);
+        vf d = vf_mul(vf_sub(load_lanes(x + i, part), mean), scale);
+        d = vf_mla(d, load_lanes(weight + i, part), load_lanes(bias + i, part));
+        store_lanes(y + i, d, part);
+    }
+}
+
+SN_INLINE float sum_of_squares(const float *x, size_t n) {
+    vf squares = vf_zero();
+    for (size_t i = 0; i < n; i += 16) {
+        vf v = load_lanes(x + i, n - i < 16 ? n - i : 16);
+        squares = vf_mla(v, v, squares);
+    }
+    return vf_hsum(squares);
+}
+
+/* y = x (1 / divisor) */
+SN_INLINE void divide_all(float *y, const float *x, size_t n, vf divisor) {
+    const vf factor = vf_div(vf_set1(1.0f), divisor);
+    for (size_t i = 0; i < n; i += 16) {
+        size_t part = n - i < 16 ? n - i : 16;
+        store_lanes(y + i, vf_mul(load_lanes(x + i, part), factor), part);
+    }
+}
+
+static void rms_norm(float *y, const float *x, const float *weight, size_t n, float eps) {
+    const vf rms = vf_sqrt1(sum_of_squares(x, n) / (float)n + eps);
+    const vf factor = vf_div(vf_set1(1.0f), rms);
+    for (size_t i = 0; i < n; i += 16) {
+        size_t part = n - i < 16 ? n - i : 16;
+        vf v = vf_mul(load_lanes(x + i, part), factor);
+        store_lanes(y + i, vf_mul(v, load_lanes(weight + i, part)), part);
     }
 }
 
 static void l2_normalize(float *y, const float *x, size_t n, float floor) {
-    vf squares = vf_zero();
-    for (size_t i = 0; i < n; i += 16) {
-        vf v = vf_load_part(x + i, n - i < 16 ? n - i : 16);
-        squares = vf_mla(v, v, squares);
-    }
-    const vf norm = vf_max(vf_set1(floor), vf_sqrt1(vf_hsum(squares)));
-    const vf scale = vf_div(vf_set1(1.0f), norm);
-    for (size_t i = 0; i < n; i += 16) {
-        size_t part = n - i < 16 ? n - i : 16;
-        vf_store_part(y + i, vf_mul(vf_load_part(x + i, part), scale), part);
-    }
+    divide_all(y, x, n, vf_max(vf_set1(floor), vf_sqrt1(sum_of_squares(x, n))));
 }
+
+static void l2_normalize_eps(float *y, const float *x, size_t n, float eps) {
+    divide_all(y, x, n, vf_sqrt1(sum_of_squares(x, n) + eps));
+}
+
+static void sum_normalize(float *y, const float *x, size_t n) {
+    vf sum = vf_zero();
+    for (size_t i = 0; i < n; i += 16)
+        sum = vf_add(sum, load_lanes(x + i, n - i < 16 ? n - i : 16));
+    divide_all(y, x, n, vf_set1(vf_hsum(sum)));
+}
+
+static float root(float x) { return __builtin_sqrtf(x); }
 
 static float dot3(const float *a, const float *b, const float *c, size_t n) {
     vf sum = vf_zero();
     for (size_t i = 0; i < n; i += 16) {
         size_t part = n - i < 16 ? n - i : 16;
-        vf ab = vf_mul(vf_load_part(a + i, part), vf_load_part(b + i, part));
-        sum = vf_mla(ab, vf_load_part(c + i, part), sum);
+        vf ab = vf_mul(load_lanes(a + i, part), load_lanes(b + i, part));
+        sum = vf_mla(ab, load_lanes(c + i, part), sum);
     }
     return vf_hsum(sum);
 }
@@ -135,61 +210,6 @@ static int quantize_q8(int8_t *q, float *scale, int32_t *sum, const float *x, si
     return vf_hsum(spoiled) == 0.0f;
 }
 
-/* ---- rank-1 matrix recurrence ---------------------------------------------------------- */
-
-/* One token for 16 NV value channels (the last vector may be partial); S, v and y point at the
- * first of them. */
-SN_INLINE void rank1_step(int nv, size_t part, float *y, float *S, size_t row, size_t n_keys,
-                          const float *w, const float *u, const float *k, const float *b,
-                          const float *r, const float *v) {
-    vf p[4], read[4], value[4];
-    SN_UNROLL for (int i = 0; i < nv; i++) {
-        p[i] = read[i] = vf_zero();
-        value[i] = part < 16 ? vf_load_part(v, part) : vf_load(v + 16 * i);
-    }
-    for (size_t j = 0; j < n_keys; j++) {
-        const vf uj = vf_set1(u[j]);
-        SN_UNROLL for (int i = 0; i < nv; i++) {
-            const float *s = S + j * row + 16 * i;
-            p[i] = vf_mla(part < 16 ? vf_load_part(s, part) : vf_load(s), uj, p[i]);
-        }
-    }
-    for (size_t j = 0; j < n_keys; j++) {
-        const vf wj = vf_set1(w[j]), bj = vf_set1(b[j]), kj = vf_set1(k[j]), rj = vf_set1(r[j]);
-        SN_UNROLL for (int i = 0; i < nv; i++) {
-            float *at = S + j * row + 16 * i;
-            vf s = part < 16 ? vf_load_part(at, part) : vf_load(at);
-            s = vf_sub(vf_mul(s, wj), vf_mul(p[i], bj));
-            s = vf_add(s, vf_mul(value[i], kj));
-            if (part < 16) vf_store_part(at, s, part); else vf_store(at, s);
-            read[i] = vf_mla(s, rj, read[i]);
-        }
-    }
-    SN_UNROLL for (int i = 0; i < nv; i++)
-        if (part < 16) vf_store_part(y, read[i], part); else vf_store(y + 16 * i, read[i]);
-}
-
-static void rank1_scan(float *y, float *S, size_t n_keys, size_t n_values, const float *w,
-                       const float *u, const float *k, const float *b, const float *r,
-                       const float *v, size_t stride, size_t n_tokens) {
-    size_t at = 0; /* value channels go their own way: finish some over all tokens, then more */
-    for (size_t end; at < n_values; at = end) {
-        const size_t left = n_values - at;
-        end = at + (left >= 64 ? 64 : left >= 16 ? 16 : left);
-        for (size_t t = 0; t < n_tokens; t++) {
-            const size_t o = t * stride;
-            float *yt = y + o + at;
-            const float *vt = v + o + at;
-#define RANK1_STEP(NV, PART)                                                                  \
-    rank1_step(NV, PART, yt, S + at, n_values, n_keys, w + o, u + o, k + o, b + o, r + o, vt)
-            if (left >= 64) RANK1_STEP(4, 16);
-            else if (left >= 16) RANK1_STEP(1, 16);
-            else RANK1_STEP(1, left);
-#undef RANK1_STEP
-        }
-    }
-}
-
 /* ---- the table -------------------------------------------------------------------------- */
 
 extern const sn_simd SN_TABLE;
@@ -197,14 +217,22 @@ const sn_simd SN_TABLE = {
     .name = SN_NAME,
     .matmul_f32 = { matmul_f32_F32, matmul_f32_F16, matmul_f32_BF16, matmul_f32_Q8_0,
                     matmul_f32_Q4_0, matmul_f32_Q4_1, matmul_f32_Q5_0, matmul_f32_Q5_1,
-                    matmul_f32_Q4_K, matmul_f32_Q5_K, matmul_f32_Q6_K },
+                    matmul_f32_Q4_K, matmul_f32_Q5_K, matmul_f32_Q6_K, matmul_f32_Q2_K,
+                    matmul_f32_Q3_K, matmul_f32_IQ4_NL, matmul_f32_IQ4_XS },
     .matmul_q8 = { NULL, NULL, NULL, matmul_q8_Q8_0, matmul_q8_Q4_0, matmul_q8_Q4_1,
                    matmul_q8_Q5_0, matmul_q8_Q5_1, matmul_q8_Q4_K, matmul_q8_Q5_K,
-                   matmul_q8_Q6_K },
+                   matmul_q8_Q6_K, matmul_q8_Q2_K, matmul_q8_Q3_K, matmul_q8_IQ4_NL,
+                   matmul_q8_IQ4_XS },
     .quantize_q8 = quantize_q8,
     .exp = map_exp, .tanh = map_tanh, .sigmoid = map_sigmoid, .log1p = map_log1p,
-    .softplus = map_softplus, .relu_squared = map_relu_squared, .decay_rwkv7 = map_decay_rwkv7,
-    .add = add, .mul = mul, .lerp = lerp, .axpy = axpy,
-    .layer_norm = layer_norm, .l2_normalize = l2_normalize, .dot3 = dot3,
-    .rank1_scan = rank1_scan,
+    .softplus = map_softplus, .log_sigmoid = map_log_sigmoid, .silu = map_silu,
+    .elu_plus_one = map_elu_plus_one, .relu = map_relu, .relu_squared = map_relu_squared,
+    .one_minus = map_one_minus, .decay_rwkv7 = map_decay_rwkv7,
+    .add = add, .sub = sub, .mul = mul, .mul_silu = mul_silu, .mla = mla, .lerp = lerp,
+    .axpy = axpy, .scale = scale, .clamp = clamp, .wedge = wedge,
+    .layer_norm = layer_norm, .rms_norm = rms_norm, .l2_normalize = l2_normalize,
+    .l2_normalize_eps = l2_normalize_eps, .sum_normalize = sum_normalize, .root = root,
+    .dot3 = dot3,
+    .conv = conv, .recur_scan = recur_scan, .rank1_scan = rank1_scan, .outer_scan = outer_scan,
+    .selective_scan = selective_scan,
 };

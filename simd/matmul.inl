@@ -10,8 +10,10 @@
 /* ---- what a layout looks like ----------------------------------------------------------- */
 
 typedef struct layout_traits {
-    int bits;       /* of a code; 0: a float layout */
-    int offset;     /* q = code - offset */
+    int bits;       /* of a stored code; 0: a float layout */
+    int dot_bits;   /* of the code u it stands for: 8 where that comes from the code book */
+    int offset;     /* q = u - offset */
+    int halves;     /* 2: each half of a block has a part of the scale to itself, else 1 */
     int has_min;    /* weight = scale * q + min */
     size_t quants;  /* bytes of 16 rows x 32 codes */
     size_t block;   /* quants and scales; of a float layout: one k */
@@ -23,14 +25,18 @@ SN_INLINE layout_traits traits_of(sn_layout layout) {
     case SN_LAYOUT_F32: return (layout_traits){ .block = 64 };
     case SN_LAYOUT_F16:
     case SN_LAYOUT_BF16: return (layout_traits){ .block = 32 };
-    case SN_LAYOUT_Q8_0: return (layout_traits){ 8, 128, 0, 512, 544, 0 };
-    case SN_LAYOUT_Q4_0: return (layout_traits){ 4, 8, 0, 256, 288, 0 };
-    case SN_LAYOUT_Q4_1: return (layout_traits){ 4, 0, 1, 256, 320, 0 };
-    case SN_LAYOUT_Q5_0: return (layout_traits){ 5, 16, 0, 320, 352, 0 };
-    case SN_LAYOUT_Q5_1: return (layout_traits){ 5, 0, 1, 320, 384, 0 };
-    case SN_LAYOUT_Q4_K: return (layout_traits){ 4, 0, 1, 256, 288, 64 };
-    case SN_LAYOUT_Q5_K: return (layout_traits){ 5, 0, 1, 320, 352, 64 };
-    default: return (layout_traits){ 6, 32, 0, 384, 416, 32 }; /* Q6_K */
+    case SN_LAYOUT_Q8_0: return (layout_traits){ 8, 8, 128, 1, 0, 512, 544, 0 };
+    case SN_LAYOUT_Q4_0: return (layout_traits){ 4, 4, 8, 1, 0, 256, 288, 0 };
+    case SN_LAYOUT_Q4_1: return (layout_traits){ 4, 4, 0, 1, 1, 256, 320, 0 };
+    case SN_LAYOUT_Q5_0: return (layout_traits){ 5, 5, 16, 1, 0, 320, 352, 0 };
+    case SN_LAYOUT_Q5_1: return (layout_traits){ 5, 5, 0, 1, 1, 320, 384, 0 };
+    case SN_LAYOUT_Q2_K: return (layout_traits){ 2, 2, 0, 2, 1, 128, 160, 64 };
+    case SN_LAYOUT_Q3_K: return (layout_traits){ 3, 3, 4, 2, 0, 192, 224, 32 };
+    case SN_LAYOUT_Q4_K: return (layout_traits){ 4, 4, 0, 1, 1, 256, 288, 64 };
+    case SN_LAYOUT_Q5_K: return (layout_traits){ 5, 5, 0, 1, 1, 320, 352, 64 };
+    case SN_LAYOUT_IQ4_NL: return (layout_traits){ 4, 8, 128, 1, 0, 256, 288, 0 };
+    case SN_LAYOUT_IQ4_XS: return (layout_traits){ 4, 8, 128, 1, 0, 256, 272, 32 };
+    default: return (layout_traits){ 6, 6, 32, 2, 0, 384, 416, 32 }; /* Q6_K */
     }
 }
 
@@ -41,27 +47,41 @@ SN_INLINE const uint8_t *block_at(sn_layout layout, const uint8_t *panel, size_t
                     : panel + b * t.block;
 }
 
-/* The four codes of k = 4g .. 4g+3 of each row. */
-SN_INLINE vi code_word(int bits, const uint8_t *quants, int g) {
+/* What a nibble of the IQ4 types stands for, plus 128: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25
+ * 38 53 69 89 113. */
+static const uint8_t iq4_book[16] = {
+    1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241
+};
+
+/* Two bits of the codes g of each row, from two words; one bit, from one. */
+SN_INLINE vi code_pairs(const uint8_t *words, int g) {
+    return vi_and(vi_shr(vi_load(words + 64 * (g >> 2)), 2 * (g & 3)), vi_set1(0x03030303));
+}
+SN_INLINE vi code_bits(const uint8_t *word, int g) {
+    return vi_and(vi_shr(vi_load(word), g), vi_set1(0x01010101));
+}
+
+/* The four codes u of k = 4g .. 4g+3 of each row. */
+SN_INLINE vi code_word(sn_layout layout, const uint8_t *quants, int g) {
+    const int bits = traits_of(layout).bits;
     if (bits == 8) return vi_load(quants + 64 * g);
+    if (bits == 2) return code_pairs(quants, g);
+    if (bits == 3)
+        return vi_or(code_pairs(quants, g), vi_shl(code_bits(quants + 128, g), 2));
     vi nibbles = vi_load(quants + 64 * (g & 3));
     vi word = vi_and(g < 4 ? nibbles : vi_shr(nibbles, 4), vi_set1(0x0f0f0f0f));
-    if (bits == 5) {
-        vi high = vi_and(vi_shr(vi_load(quants + 256), g), vi_set1(0x01010101));
-        word = vi_or(word, vi_shl(high, 4));
-    }
-    if (bits == 6) {
-        vi high = vi_load(quants + 256 + 64 * (g >> 2));
-        high = vi_and(vi_shr(high, 2 * (g & 3)), vi_set1(0x03030303));
-        word = vi_or(word, vi_shl(high, 4));
-    }
+    if (bits == 5) word = vi_or(word, vi_shl(code_bits(quants + 256, g), 4));
+    if (bits == 6) word = vi_or(word, vi_shl(code_pairs(quants + 256, g), 4));
+    if (layout == SN_LAYOUT_IQ4_NL || layout == SN_LAYOUT_IQ4_XS)
+        word = dot_lookup(word, iq4_book);
     return word;
 }
 
-/* A block's scales: weight = scale * q + min, for Q6_K scale * part[half] * q. */
+/* A block's scales: weight = scale * q + min; with parts for the halves of the block it is
+ * scale * part[half] * q, and for Q2_K + min * min_part[half]. */
 typedef struct block_scales {
     vf scale, min;
-    vi part[2];
+    vi part[2], min_part[2];
 } block_scales;
 
 SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t b) {
@@ -75,9 +95,17 @@ SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t 
     }
     const uint8_t *header = panel + b / 8 * (t.header + 8 * t.block);
     s.scale = vf_load_f16(header);
-    if (layout == SN_LAYOUT_Q6_K) {
-        s.part[0] = vi_load_i8(scales);
-        s.part[1] = vi_load_i8(scales + 16);
+    if (layout == SN_LAYOUT_Q2_K) {
+        s.min = vf_neg(vf_load_f16(header + 32));
+        for (int h = 0; h < 2; h++) {
+            const vi pair = vi_load_u8(scales + 16 * h);
+            s.part[h] = vi_and(pair, vi_set1(15));
+            s.min_part[h] = vi_shr(pair, 4);
+        }
+    } else if (t.halves == 2) { /* Q3_K, Q6_K */
+        for (int h = 0; h < 2; h++) s.part[h] = vi_load_i8(scales + 16 * h);
+    } else if (!t.has_min) { /* IQ4_XS */
+        s.scale = vf_mul(s.scale, vf_of_int(vi_load_i8(scales)));
     } else {
         s.scale = vf_mul(s.scale, vf_of_int(vi_load_u8(scales)));
         s.min = vf_neg(vf_mul(vf_load_f16(header + 32), vf_of_int(vi_load_u8(scales + 16))));
@@ -102,13 +130,14 @@ SN_INLINE void decode_block(sn_layout layout, float *w, const uint8_t *panel, si
     const block_scales s = scales_of(layout, panel, b);
     const uint8_t *quants = block_at(layout, panel, b);
     for (int g = 0; g < 8; g++) {
-        vi word = code_word(t.bits, quants, g);
-        vf scale = s.scale;
-        if (layout == SN_LAYOUT_Q6_K) scale = vf_mul(scale, vf_of_int(s.part[g / 4]));
+        vi word = code_word(layout, quants, g);
+        vf scale = s.scale, min = s.min;
+        if (t.halves == 2) scale = vf_mul(scale, vf_of_int(s.part[g / 4]));
+        if (layout == SN_LAYOUT_Q2_K) min = vf_mul(min, vf_of_int(s.min_part[g / 4]));
         for (int j = 0; j < 4; j++) {
             vi code = vi_and(vi_shr(word, 8 * j), vi_set1(0xff));
             vf value = vf_mul(scale, vf_of_int(vi_sub(code, vi_set1(t.offset))));
-            if (t.has_min) value = vf_add(value, s.min);
+            if (t.has_min) value = vf_add(value, min);
             vf_store(w + 16 * (4 * g + j), value);
         }
     }
@@ -201,36 +230,44 @@ SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const u
 
 /* ---- int8 activations ---------------------------------------------------------------------- */
 
-/* acc += block b of one panel for the token whose rows begin at q, scale and sum. */
+/*
+ * acc += block b of one panel for the token whose rows begin at q, scale and sum. Totals stay
+ * below 2^24. In halves, with |q| <= 127: Q6_K 2 x 16 x 32 x 127 x 128, Q3_K less even where
+ * its scale fills a byte, Q2_K 2 x 16 x 3 x 127 x 15, its minimum 2 x 16 x 127 x 15. The code
+ * book: 32 x 127 x 127.
+ */
 SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *dot, float x_scale,
                           const int32_t *sum, vf acc) {
     const layout_traits t = traits_of(layout);
     const int32_t block_sum = sum[0] + sum[1];
     vi total;
-    if (layout == SN_LAYOUT_Q6_K) { /* |total| <= 2 * 16 * 32 * 127 * 128 < 2^24 */
-        total = vi_add(vi_mul(s->part[0], dot_total(&dot[0], t.bits, -t.offset * sum[0])),
-                       vi_mul(s->part[1], dot_total(&dot[1], t.bits, -t.offset * sum[1])));
+    if (t.halves == 2) {
+        total = vi_add(vi_mul(s->part[0], dot_total(&dot[0], t.dot_bits, -t.offset * sum[0])),
+                       vi_mul(s->part[1], dot_total(&dot[1], t.dot_bits, -t.offset * sum[1])));
     } else {
-        total = dot_total(&dot[0], t.bits, -t.offset * block_sum);
+        total = dot_total(&dot[0], t.dot_bits, -t.offset * block_sum);
     }
     const vf xs = vf_set1(x_scale);
     acc = vf_add(acc, vf_mul(vf_of_int(total), vf_mul(s->scale, xs)));
-    if (t.has_min)
-        acc = vf_add(acc, vf_mul(vf_set1((float)block_sum), vf_mul(s->min, xs)));
-    return acc;
+    if (!t.has_min) return acc;
+    vf min_total = vf_set1((float)block_sum);
+    if (layout == SN_LAYOUT_Q2_K)
+        min_total = vf_of_int(vi_add(vi_mul(s->min_part[0], vi_set1(sum[0])),
+                                     vi_mul(s->min_part[1], vi_set1(sum[1]))));
+    return vf_add(acc, vf_mul(min_total, vf_mul(s->min, xs)));
 }
 
 /* y[t] += block b for nt tokens; `words` are the block's eight code words. */
 SN_INLINE void q8_tile(sn_layout layout, int nt, float *y, size_t y_stride, const vi *words,
                        const block_scales *s, sn_q8_rows x, size_t b) {
-    const int bits = traits_of(layout).bits, halves = layout == SN_LAYOUT_Q6_K ? 2 : 1;
+    const layout_traits traits = traits_of(layout);
     const int8_t *q = x.q + 32 * b;
     vdot dot[8][2];
     SN_UNROLL for (int t = 0; t < nt; t++) dot[t][0] = dot[t][1] = dot_start();
     SN_UNROLL for (int g = 0; g < 8; g++) {
         const vi w = vi_load(words + g);
         SN_UNROLL for (int t = 0; t < nt; t++)
-            dot_add(&dot[t][g * halves / 8], bits, g, w,
+            dot_add(&dot[t][g * traits.halves / 8], traits.dot_bits, g, w,
                     load_i32(q + (size_t)t * x.q_stride + 4 * g));
     }
     SN_UNROLL for (int t = 0; t < nt; t++) {
@@ -248,13 +285,12 @@ SN_INLINE sn_q8_rows q8_from_token(sn_q8_rows x, size_t t) {
 
 SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
                         size_t k, sn_q8_rows x, size_t n_tokens) {
-    const int bits = traits_of(layout).bits;
     SN_ALIGN64 vi words[8];
     for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_zero());
     for (size_t b = 0; b < k / 32; b++) {
         const uint8_t *quants = block_at(layout, panel, b);
         const block_scales s = scales_of(layout, panel, b);
-        for (int g = 0; g < 8; g++) words[g] = code_word(bits, quants, g);
+        for (int g = 0; g < 8; g++) words[g] = code_word(layout, quants, g);
         size_t t = 0;
 #define Q8_TILE(NT)                                                                           \
     for (; t + (NT) <= n_tokens; t += (NT))                                                   \
@@ -269,7 +305,6 @@ SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8
 SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
                        size_t panel_bytes, size_t k, sn_q8_rows x) {
     const layout_traits t = traits_of(layout);
-    const int halves = layout == SN_LAYOUT_Q6_K ? 2 : 1;
     vf acc[2];
     SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
     for (size_t b = 0; b < k / 32; b++) {
@@ -280,7 +315,7 @@ SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels
             vdot dot[2] = { dot_start(), dot_start() };
             SN_UNROLL for (int g = 0; g < 8; g++) {
                 if (g * 64 < (int)t.block) prefetch(quants + 64 * g + PREFETCH_AHEAD);
-                dot_add(&dot[g * halves / 8], t.bits, g, code_word(t.bits, quants, g),
+                dot_add(&dot[g * t.halves / 8], t.dot_bits, g, code_word(layout, quants, g),
                         load_i32(x.q + 32 * b + 4 * (size_t)g));
             }
             acc[p] = q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc[p]);
@@ -332,3 +367,7 @@ DEFINE_MATMUL(Q5_1)
 DEFINE_MATMUL(Q4_K)
 DEFINE_MATMUL(Q5_K)
 DEFINE_MATMUL(Q6_K)
+DEFINE_MATMUL(Q2_K)
+DEFINE_MATMUL(Q3_K)
+DEFINE_MATMUL(IQ4_NL)
+DEFINE_MATMUL(IQ4_XS)

@@ -17,7 +17,8 @@
 typedef enum sn_layout {
     SN_LAYOUT_F32, SN_LAYOUT_F16, SN_LAYOUT_BF16, SN_LAYOUT_Q8_0, SN_LAYOUT_Q4_0,
     SN_LAYOUT_Q4_1, SN_LAYOUT_Q5_0, SN_LAYOUT_Q5_1, SN_LAYOUT_Q4_K, SN_LAYOUT_Q5_K,
-    SN_LAYOUT_Q6_K, SN_LAYOUT_COUNT
+    SN_LAYOUT_Q6_K, SN_LAYOUT_Q2_K, SN_LAYOUT_Q3_K, SN_LAYOUT_IQ4_NL, SN_LAYOUT_IQ4_XS,
+    SN_LAYOUT_COUNT
 } sn_layout;
 
 /*
@@ -52,6 +53,74 @@ typedef void (*sn_matmul_q8)(float *y, size_t y_stride, const uint8_t *panels,
 
 typedef void (*sn_map)(float *y, const float *x, size_t n);
 
+/* A vector for each token: token t's begins at `at + t stride`. */
+typedef struct sn_sequence {
+    const float *at;
+    size_t stride;
+} sn_sequence;
+
+/*
+ * First-order recurrence of n independent channels. Per token
+ *   FMA:    s = a s + b
+ *   gated:  s = a s + (1 - a) b
+ * and y = s. s is [n], updated in place. The product a s is rounded, then added to b or to the
+ * rounded product (1 - a) b.
+ */
+typedef struct sn_recur {
+    float *y;
+    size_t y_stride;
+    float *s;
+    sn_sequence a, b;
+    size_t n, n_tokens;
+    int gated;
+} sn_recur;
+
+/* What the state is multiplied by each step: nothing, one number a token, one for each key, one
+ * for each value. */
+typedef enum sn_decay { SN_DECAY_NONE, SN_DECAY_HEAD, SN_DECAY_KEY, SN_DECAY_VALUE } sn_decay;
+
+/*
+ * Matrix recurrences of one head over n_tokens tokens. The state S[key j][value i] is key-major,
+ * lanes are values, rows lie row floats apart. Sums over keys ascend from +0. Per token, every S on
+ * the right being the old one and d what `decay` says:
+ *
+ * rank1_scan (RWKV-7: u = kappa, b = kappa a; delta rules: u = k, b = beta k, v = beta v):
+ *   p[i]    = sum over j of S[j][i] u[j]
+ *   S[j][i] = (S[j][i] d - p[i] b[j]) + v[i] k[j]
+ *   y[i]    = sum over j of S[j][i] r[j]                 the new S
+ * outer_scan (Mamba-2, GLA, HGRN2, linear attention), which needs no u and b:
+ *   S[j][i] = S[j][i] d + k[j] v[i]
+ *   y[i]    = sum over j of S[j][i] r[j]                 the new S
+ * rank1_scan knows no SN_DECAY_VALUE. y may be v or a decay over values, never a vector over keys.
+ * (Peng et al. 2025; Yang et al. 2024)
+ */
+typedef struct sn_matrix_scan {
+    float *y;
+    size_t y_stride;
+    float *S;
+    size_t row;
+    size_t n_keys, n_values, n_tokens;
+    sn_decay decay;
+    sn_sequence d, k, v, r, u, b;
+} sn_matrix_scan;
+
+/*
+ * Mamba-1's selective scan of n_channels channels with n_states states each. State and A are
+ * state-major, S[n][channel], rows `row` floats apart; lanes are channels. Per token
+ *   S[n] = exp(dt A[n]) S[n] + x B[n]                    x = dt u, already multiplied
+ *   y    = sum over n of S[n] C[n]                       ascending n, from +0
+ */
+typedef struct sn_selective_scan {
+    float *y;
+    size_t y_stride;
+    float *S;
+    const float *A;
+    size_t row;
+    size_t n_states, n_channels, n_tokens;
+    sn_sequence dt, x; /* [n_channels] */
+    sn_sequence B, C;  /* [n_states] */
+} sn_selective_scan;
+
 typedef struct sn_simd {
     const char *name;
 
@@ -68,37 +137,53 @@ typedef struct sn_simd {
 
     /* ---- element-wise functions; error bounds in simd/vmath.inl ---- */
     sn_map exp, tanh, sigmoid, log1p, softplus;
-    sn_map relu_squared; /* max(x, 0)^2 */
+    sn_map log_sigmoid;  /* -softplus(-x) */
+    sn_map silu;         /* x sigmoid(x) */
+    sn_map elu_plus_one; /* x + 1 where x > 0, else exp(x) */
+    sn_map relu;         /* max(0, x) */
+    sn_map relu_squared; /* max(0, x)^2 */
+    sn_map one_minus;    /* 1 - x */
     sn_map decay_rwkv7;  /* exp(-exp(-1/2) sigmoid(x)) */
 
     /* ---- element-wise arithmetic ---- */
     void (*add)(float *y, const float *a, const float *b, size_t n);      /* a + b */
+    void (*sub)(float *y, const float *a, const float *b, size_t n);      /* a - b */
     void (*mul)(float *y, const float *a, const float *b, size_t n);      /* a b */
+    void (*mul_silu)(float *y, const float *a, const float *b, size_t n); /* a (b sigmoid(b)) */
+    void (*mla)(float *y, const float *a, const float *b, const float *c, size_t n); /* a b + c */
     void (*lerp)(float *y, const float *a, const float *b, const float *m,
                  size_t n); /* a + m (b - a) */
-    void (*axpy)(float *y, float a, const float *x, size_t n); /* y + a x */
+    void (*axpy)(float *y, float a, const float *x, size_t n);  /* y + a x */
+    void (*scale)(float *y, float a, const float *x, size_t n); /* a x */
+    void (*clamp)(float *y, const float *x, float low, float high, size_t n); /* a NaN stays */
+    /* SunnyNet's wedge: x (1 + a / (1 + |x|)) */
+    void (*wedge)(float *y, float a, const float *x, size_t n);
 
     /* ---- reductions: 16 lanes, one tree ---- */
     /* y = (x - mean) / sqrt(var + eps) * weight + bias; population variance */
     void (*layer_norm)(float *y, const float *x, const float *weight, const float *bias, size_t n,
                        float eps);
+    /* y = x / sqrt(mean x^2 + eps) * weight */
+    void (*rms_norm)(float *y, const float *x, const float *weight, size_t n, float eps);
     /* y = x / max(sqrt(sum x^2), floor) */
     void (*l2_normalize)(float *y, const float *x, size_t n, float floor);
+    /* y = x / sqrt(sum x^2 + eps) */
+    void (*l2_normalize_eps)(float *y, const float *x, size_t n, float eps);
+    /* y = x / sum x */
+    void (*sum_normalize)(float *y, const float *x, size_t n);
+    float (*root)(float x); /* square root */
     /* sum of a b c */
     float (*dot3)(const float *a, const float *b, const float *c, size_t n);
 
-    /*
-     * Rank-1 matrix recurrence of one head over n_tokens tokens. The state S[key][value] is
-     * key-major, lanes are values. Per token, with every S on the right the old one:
-     *   p[i]    = sum over j of S[j][i] u[j]          ascending j, from +0
-     *   S[j][i] = (S[j][i] w[j] - p[i] b[j]) + v[i] k[j]
-     *   y[i]    = sum over j of S[j][i] r[j]          the new S, ascending j, from +0
-     * w u k b r are [n_tokens][stride] with n_keys used, v y likewise with n_values used.
-     * (RWKV-7: Peng et al. 2025, u = kappa, b = kappa a.)
-     */
-    void (*rank1_scan)(float *y, float *S, size_t n_keys, size_t n_values, const float *w,
-                       const float *u, const float *k, const float *b, const float *r,
-                       const float *v, size_t stride, size_t n_tokens);
+    /* ---- over time (simd/scans.inl) ---- */
+    /* Causal depthwise convolution of one token: y[i] = bias[i] (or +0) + w[0][i] rows[0][i] + ...
+     * in ascending taps; w is [n_taps][n], rows the oldest input first. bias may be NULL. */
+    void (*conv)(float *y, const float *const *rows, const float *w, const float *bias,
+                 size_t n_taps, size_t n);
+    void (*recur_scan)(const sn_recur *scan);
+    void (*rank1_scan)(const sn_matrix_scan *scan);
+    void (*outer_scan)(const sn_matrix_scan *scan);
+    void (*selective_scan)(const sn_selective_scan *scan);
 } sn_simd;
 
 /* Tables linked in, slowest first; index 0 is the scalar one. NULL past the end. */

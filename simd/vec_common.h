@@ -19,6 +19,15 @@ SN_INLINE void vf_store_part(float *p, vf a, size_t n) {
 }
 #endif
 
+/* The same where most are whole vectors: masked moves cost many times a plain one. */
+SN_INLINE vf load_lanes(const float *p, size_t n) {
+    return n < 16 ? vf_load_part(p, n) : vf_load(p);
+}
+SN_INLINE void store_lanes(float *p, vf a, size_t n) {
+    if (n < 16) vf_store_part(p, a, n);
+    else vf_store(p, a);
+}
+
 /* a b + c, rounded twice: no back end may fuse it. */
 SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
 

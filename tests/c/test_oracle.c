@@ -1,40 +1,11 @@
 /*
- * test_oracle: the scalar kernels against plain double loops written from docs/determinism.md.
- * All back ends share one source, so that they agree (core/selftest.c) says nothing about what
- * they compute; this does.
- *
- * Where the definition is one rounded operation after another, results must be equal. For sums
- * the tolerance is the forward bound of Higham, "Accuracy and Stability of Numerical Algorithms",
- * section 3.1: n additions of products are off by at most about (n + 1) u sum |terms|, u = 2^-24.
+ * test_oracle: the scalar matrix products, and activations as int8, against plain double loops
+ * written from docs/determinism.md. test_oracle_vectors.c and test_oracle_scans.c do the same for
+ * the other kernels, oracle.h says how close they must be.
  */
-#include "check.h"
+#include "oracle.h"
 
 #include "ops.h"
-
-#include <math.h>
-
-#define U 0x1p-24   /* half an ulp of 1: the relative error of one rounded operation */
-#define TINY 0x1p-149 /* and the absolute one of a product that becomes subnormal, doubled */
-
-static const sn_simd *simd;
-static check_random rng = { 1 };
-
-static float number(float scale) {
-    return check_float(&rng) * scale;
-}
-
-static void fill(float *x, size_t n, float scale) {
-    for (size_t i = 0; i < n; i++) x[i] = number(scale);
-}
-
-static bool same(float a, float b) {
-    return memcmp(&a, &b, 4) == 0;
-}
-
-static void check_near(const char *what, size_t at, float got, double want, double tolerance) {
-    CHECK(fabs((double)got - want) <= tolerance, "%s[%zu]: %.9g, expected %.9g within %.2g", what,
-          at, (double)got, want, tolerance);
-}
 
 /* ---- matrix products ------------------------------------------------------------------------- */
 
@@ -44,24 +15,24 @@ static void check_near(const char *what, size_t at, float got, double want, doub
 
 static const uint32_t types[] = {
     SN_TYPE_F32, SN_TYPE_F16, SN_TYPE_BF16, SN_TYPE_Q8_0, SN_TYPE_Q4_0, SN_TYPE_Q4_1,
-    SN_TYPE_Q5_0, SN_TYPE_Q5_1, SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K
+    SN_TYPE_Q5_0, SN_TYPE_Q5_1, SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K, SN_TYPE_Q2_K,
+    SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS
 };
 #define N_TYPES (sizeof types / sizeof types[0])
 
-/* Bytes of a block, as files hold it, that are scales: the first ones, but for Q6_K the last. */
-static size_t scale_bytes(const sn_type *type) {
-    switch (type->id) {
-    case SN_TYPE_Q8_0: case SN_TYPE_Q4_0: case SN_TYPE_Q5_0: return 2;
-    case SN_TYPE_Q4_1: case SN_TYPE_Q5_1: return 4;
-    case SN_TYPE_Q4_K: case SN_TYPE_Q5_K: return 16;
-    case SN_TYPE_Q6_K: return 18;
-    default: return 0;
-    }
+static bool has_min(const sn_type *type) {
+    return type->id == SN_TYPE_Q4_1 || type->id == SN_TYPE_Q5_1 || type->id == SN_TYPE_Q2_K ||
+           type->id == SN_TYPE_Q4_K || type->id == SN_TYPE_Q5_K;
 }
 
-static bool has_min(const sn_type *type) {
-    return type->id == SN_TYPE_Q4_1 || type->id == SN_TYPE_Q5_1 || type->id == SN_TYPE_Q4_K ||
-           type->id == SN_TYPE_Q5_K;
+/* Sets the codes of a block, as files hold it, to 0. Only types that have a minimum. */
+static void clear_codes(const sn_type *type, uint8_t *block) {
+    if (type->id == SN_TYPE_Q2_K) {
+        memset(block + 16, 0, 64); /* between the inner scales and the halves */
+        return;
+    }
+    const size_t scales = type->block == 32 ? 4 : 16;
+    memset(block + scales, 0, type->block_bytes - scales);
 }
 
 typedef struct matrix {
@@ -76,14 +47,14 @@ typedef struct matrix {
  * the types that have one have no offset. */
 static void finish(matrix *m) {
     const size_t row_bytes = (size_t)sn_type_bytes(m->type, m->k);
-    const size_t n = m->rows * m->k, scales = scale_bytes(m->type);
+    const size_t n = m->rows * m->k;
     m->type->decode(m->file, m->w, n);
     memset(m->min, 0, n * sizeof(float));
     if (has_min(m->type)) {
         uint8_t *empty = malloc(m->rows * row_bytes);
         memcpy(empty, m->file, m->rows * row_bytes);
         for (size_t at = 0; at < m->rows * row_bytes; at += m->type->block_bytes)
-            memset(empty + at + scales, 0, m->type->block_bytes - scales);
+            clear_codes(m->type, empty + at);
         m->type->decode(empty, m->min, n);
         free(empty);
     }
@@ -122,8 +93,12 @@ static void put_half(uint8_t *p, float value) {
 
 /* Sets the one or two halves of a block; their places differ by type. */
 static void set_scales(const sn_type *type, uint8_t *block, float d, float min) {
-    put_half(block + (type->id == SN_TYPE_Q6_K ? 208 : 0), d);
-    if (has_min(type)) put_half(block + 2, min);
+    const size_t at = type->id == SN_TYPE_Q6_K   ? 208
+                      : type->id == SN_TYPE_Q3_K ? 108
+                      : type->id == SN_TYPE_Q2_K ? 80
+                                                 : 0;
+    put_half(block + at, d);
+    if (has_min(type)) put_half(block + at + 2, min);
 }
 
 static void random_matrix(matrix *m) {
@@ -337,174 +312,10 @@ static void check_quantize(void) {
     check_quantized(x, 256);
 }
 
-/* ---- element-wise ---------------------------------------------------------------------------- */
-
-/* Sums and products of two float32 are exact or innocuously rounded in float64, so rounding them to
- * float32 is the one rounded operation that the definition asks for. */
-static void check_elements(size_t n) {
-    static float a[300], b[300], m[300], y[300], x[300];
-    const float factor = number(3.0f);
-    fill(a, n, 5.0f);
-    fill(b, n, 1e-3f);
-    fill(m, n, 2.0f);
-    fill(x, n, 1.0f);
-    simd->add(y, a, b, n);
-    for (size_t i = 0; i < n; i++) CHECK(same(y[i], (float)((double)a[i] + b[i])), "add %zu", i);
-    simd->mul(y, a, b, n);
-    for (size_t i = 0; i < n; i++) CHECK(same(y[i], (float)((double)a[i] * b[i])), "mul %zu", i);
-    simd->lerp(y, a, b, m, n);
-    for (size_t i = 0; i < n; i++) {
-        const float difference = (float)((double)b[i] - a[i]);
-        const float part = (float)((double)m[i] * difference);
-        CHECK(same(y[i], (float)((double)part + a[i])), "lerp %zu", i);
-    }
-    memcpy(y, x, n * sizeof(float));
-    simd->axpy(y, factor, a, n);
-    for (size_t i = 0; i < n; i++) {
-        const float part = (float)((double)factor * a[i]);
-        CHECK(same(y[i], (float)((double)part + x[i])), "axpy %zu", i);
-    }
-    simd->relu_squared(y, a, n);
-    for (size_t i = 0; i < n; i++)
-        CHECK(same(y[i], a[i] > 0 ? (float)((double)a[i] * a[i]) : 0.0f), "relu_squared %zu", i);
-}
-
-/* ---- reductions ------------------------------------------------------------------------------ */
-
-/* Roundings that one element of a sum over n sees: its lane's additions and the tree's four. */
-static double depth(size_t n) {
-    return (double)((n + 15) / 16) + 4.0;
-}
-
-static void check_layer_norm(size_t n, float scale, float offset, float eps) {
-    static float x[2100], w[2100], b[2100], y[2100];
-    double mean = 0.0, size = 0.0, variance = 0.0;
-    fill(x, n, scale);
-    for (size_t i = 0; i < n; i++) x[i] += offset;
-    fill(w, n, 2.0f);
-    fill(b, n, 1.0f);
-    simd->layer_norm(y, x, w, b, n, eps);
-    for (size_t i = 0; i < n; i++) mean += x[i], size += fabs((double)x[i]);
-    mean /= (double)n;
-    for (size_t i = 0; i < n; i++) variance += ((double)x[i] - mean) * ((double)x[i] - mean);
-    variance /= (double)n;
-    const double s = 1.0 / sqrt(variance + (double)eps);
-    /* the mean is off by e; then d = x - mean by e and a rounding, the variance, relatively, by its
-     * sum's roundings and 2 e / deviation, its root by half of that, and three more roundings */
-    const double e = (depth(n) + 2.0) * U * size / (double)n;
-    const double relative = (depth(n) / 2.0 + 6.0) * U + e * s + e * e * s * s;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)x[i] - mean, want = d * s * (double)w[i] + (double)b[i];
-        check_near("layer_norm", i, y[i], want,
-                   fabs((double)w[i]) * s * (e + fabs(d) * relative) + 2.0 * U * fabs(want));
-    }
-}
-
-static void check_l2(size_t n, float scale, float floor) {
-    static float x[2100], y[2100];
-    double sum = 0.0;
-    fill(x, n, scale);
-    simd->l2_normalize(y, x, n, floor);
-    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-    const double norm = fmax(sqrt(sum), (double)floor);
-    for (size_t i = 0; i < n; i++)
-        check_near("l2_normalize", i, y[i], (double)x[i] / norm,
-                   (depth(n) / 2.0 + 4.0) * U * fabs((double)x[i]) / norm + TINY);
-}
-
-static void check_dot3(size_t n) {
-    static float a[2100], b[2100], c[2100];
-    double sum = 0.0, size = 0.0;
-    fill(a, n, 2.0f);
-    fill(b, n, 3.0f);
-    fill(c, n, 4.0f);
-    for (size_t i = 0; i < n; i++) {
-        const double term = (double)a[i] * (double)b[i] * (double)c[i];
-        sum += term;
-        size += fabs(term);
-    }
-    check_near("dot3", n, simd->dot3(a, b, c, n), sum, (depth(n) + 2.0) * U * size);
-}
-
-static void check_reductions(void) {
-    for (size_t n = 1; n <= 2051; n += n < 70 ? 1 : 283) {
-        check_layer_norm(n, 1.0f, 0.0f, 1e-5f);
-        check_layer_norm(n, 1.0f, 8.0f, 1e-5f);
-        check_layer_norm(n, 1e-4f, 0.0f, 64e-5f);
-        check_layer_norm(n, 0.0f, 1.0f, 1e-5f); /* all equal: the variance is 0 */
-        check_l2(n, 1.0f, 1e-12f);
-        check_l2(n, 1e-15f, 1e-12f); /* below the floor */
-        check_l2(n, 0.0f, 1e-12f);
-        check_dot3(n);
-    }
-}
-
-/* ---- recurrence ------------------------------------------------------------------------------ */
-
-#define MOST_SIDE 70
-#define MOST_SCAN 6
-#define WIDE (MOST_SIDE + 2)
-
-typedef struct scan {
-    size_t keys, values, tokens;
-    float w[MOST_SCAN * WIDE], u[MOST_SCAN * WIDE], k[MOST_SCAN * WIDE], b[MOST_SCAN * WIDE],
-        r[MOST_SCAN * WIDE], v[MOST_SCAN * WIDE], y[MOST_SCAN * WIDE];
-    float S[MOST_SIDE * MOST_SIDE];
-    double want[MOST_SIDE * MOST_SIDE], error[MOST_SIDE * MOST_SIDE]; /* of S, and a bound */
-} scan;
-
-/* One token for value channel i in float64, carrying a bound of the float32 error with every entry:
- * what it was, times the factor it meets, plus the roundings of this step. */
-static void scan_channel(scan *s, size_t t, size_t i) {
-    const size_t o = t * WIDE;
-    const double sums = (double)s->keys + 1.0;
-    double p = 0.0, p_size = 0.0, p_error = 0.0, y = 0.0, y_size = 0.0, y_error = 0.0;
-    for (size_t j = 0; j < s->keys; j++) {
-        const double term = s->want[j * s->values + i] * (double)s->u[o + j];
-        p += term;
-        p_size += fabs(term);
-        p_error += s->error[j * s->values + i] * fabs((double)s->u[o + j]);
-    }
-    p_error += sums * U * p_size;
-    for (size_t j = 0; j < s->keys; j++) {
-        double *S = &s->want[j * s->values + i], *error = &s->error[j * s->values + i];
-        const double kept = *S * (double)s->w[o + j], lost = p * (double)s->b[o + j];
-        const double added = (double)s->v[o + i] * (double)s->k[o + j];
-        *error = *error * fabs((double)s->w[o + j]) + p_error * fabs((double)s->b[o + j]) +
-                 3.0 * U * (fabs(kept) + fabs(lost) + fabs(added));
-        *S = kept - lost + added;
-        y += *S * (double)s->r[o + j];
-        y_size += fabs(*S * (double)s->r[o + j]);
-        y_error += *error * fabs((double)s->r[o + j]);
-    }
-    check_near("rank1_scan y", i, s->y[o + i], y, 1.01 * (y_error + sums * U * y_size));
-}
-
-static void check_scan(size_t keys, size_t values, size_t tokens) {
-    static scan s;
-    s.keys = keys, s.values = values, s.tokens = tokens;
-    fill(s.S, keys * values, 1.0f);
-    for (size_t i = 0; i < keys * values; i++) s.want[i] = s.S[i], s.error[i] = 0.0;
-    float *inputs[] = { s.w, s.u, s.k, s.b, s.r, s.v };
-    for (size_t i = 0; i < 6; i++) fill(inputs[i], tokens * WIDE, 0.5f);
-    simd->rank1_scan(s.y, s.S, keys, values, s.w, s.u, s.k, s.b, s.r, s.v, WIDE, tokens);
-    for (size_t t = 0; t < tokens; t++)
-        for (size_t i = 0; i < values; i++) scan_channel(&s, t, i);
-    for (size_t i = 0; i < keys * values; i++)
-        check_near("rank1_scan S", i, s.S[i], s.want[i], 1.01 * s.error[i]);
-}
-
 int main(void) {
     simd = sn_simd_at(0);
     check_products();
     check_integers();
     check_quantize();
-    for (size_t n = 1; n < 300; n += n < 40 ? 1 : 37) check_elements(n);
-    check_reductions();
-    for (size_t n = 1; n <= 66; n += 5) check_scan(n, n, MOST_SCAN);
-    check_scan(64, 64, MOST_SCAN);
-    check_scan(3, 70, 4);
-    check_scan(70, 3, 4);
-    check_scan(17, 33, 1);
     return check_report("oracle");
 }

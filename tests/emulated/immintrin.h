@@ -154,6 +154,9 @@ EMULATED uint32_t emulated_madd(const int16_t *a, const int16_t *b) {
     BINARY(VI, _mm##W##_maddubs_epi16, i16, 2 * (N), emulated_maddubs(a.u8 + 2 * l, b.i8 + 2 * l)) \
     BINARY(VI, _mm##W##_madd_epi16, u32, N, emulated_madd(a.i16 + 2 * l, b.i16 + 2 * l))      \
     UNARY(VI, _mm##W##_abs_epi8, VI, u8, 4 * (N), (uint8_t)(a.i8[l] < 0 ? -a.i8[l] : a.i8[l])) \
+    /* VPSHUFB: a byte of the same 128 bits of a, or 0 where the index has its top bit set */  \
+    BINARY(VI, _mm##W##_shuffle_epi8, u8, 4 * (N),                                            \
+           b.u8[l] & 0x80 ? 0 : a.u8[(l & ~15) + (b.u8[l] & 15)])                             \
     UNARY(V, _mm##W##_cvtepi32_ps, VI, f32, N, (float)a.i32[l])                               \
     CAST(VI, _mm##W##_castps_si##W, V)                                                        \
     CAST(V, _mm##W##_castsi##W##_ps, VI)
@@ -200,6 +203,7 @@ BINARY(__m256i, _mm256_sign_epi8, u8, 32,
 /* VPACKSSDW: within each 128-bit half, four of a, then four of b. */
 BINARY(__m256i, _mm256_packs_epi32, i16, 16,
        emulated_to_i16((l & 4 ? b : a).i32[(l & 3) + (l & 8) / 2]))
+UNARY(__m256i, _mm256_broadcastsi128_si256, __m128i, u64, 4, a.u64[l & 1])
 UNARY(__m256i, _mm256_cvtepi8_epi32, __m128i, i32, 8, a.i8[l])
 UNARY(__m256i, _mm256_cvtepu8_epi32, __m128i, i32, 8, a.u8[l])
 UNARY(__m256i, _mm256_cvtepu16_epi32, __m128i, i32, 8, a.u16[l])
@@ -271,6 +275,7 @@ EMULATED __m256i _mm256_dpbusd_avx_epi32(__m256i a, __m256i w, __m256i x) {
 CAST(__m256, _mm512_castps512_ps256, __m512)
 LOAD(__m512i, _mm512_loadu_si512, void)
 STORE(__m512i, _mm512_storeu_si512, void)
+UNARY(__m512i, _mm512_broadcast_i32x4, __m128i, u64, 8, a.u64[l & 1])
 UNARY(__m512i, _mm512_cvtepi8_epi32, __m128i, i32, 16, a.i8[l])
 UNARY(__m512i, _mm512_cvtepu8_epi32, __m128i, i32, 16, a.u8[l])
 UNARY(__m512i, _mm512_cvtepu16_epi32, __m256i, i32, 16, a.u16[l])

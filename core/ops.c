@@ -18,6 +18,10 @@ sn_layout sn_layout_of(const sn_type *type) {
     case SN_TYPE_Q4_K: return SN_LAYOUT_Q4_K;
     case SN_TYPE_Q5_K: return SN_LAYOUT_Q5_K;
     case SN_TYPE_Q6_K: return SN_LAYOUT_Q6_K;
+    case SN_TYPE_Q2_K: return SN_LAYOUT_Q2_K;
+    case SN_TYPE_Q3_K: return SN_LAYOUT_Q3_K;
+    case SN_TYPE_IQ4_NL: return SN_LAYOUT_IQ4_NL;
+    case SN_TYPE_IQ4_XS: return SN_LAYOUT_IQ4_XS;
     default: return SN_LAYOUT_COUNT;
     }
 }
@@ -128,7 +132,13 @@ void sn_linear(sn_exec *exec, const sn_matrix *w, float *y, size_t y_stride, con
 }
 
 void sn_embed(const sn_rows *rows, int32_t id, float *y) {
-    rows->type->decode(rows->data + (size_t)id * rows->row_bytes, y, rows->k);
+    const size_t row = (size_t)id;
+    if (!rows->tied) {
+        rows->type->decode(rows->data + row * rows->row_bytes, y, rows->k);
+        return;
+    }
+    const uint8_t *panel = rows->tied->panels + row / SN_PANEL_ROWS * rows->tied->panel_bytes;
+    sn_panel_row(rows->type, panel, row % SN_PANEL_ROWS, rows->k, y);
 }
 
 bool sn_all_finite(const float *x, size_t n) {

@@ -22,9 +22,10 @@ typedef struct sn_matrix {
     size_t n_panels, panel_bytes;
 } sn_matrix;
 
-/* Embedding rows as the file holds them. */
+/* Embedding rows: as the file holds them, or in the panels of a matrix that is also the head. */
 typedef struct sn_rows {
-    const uint8_t *data;
+    const uint8_t *data;    /* NULL if tied */
+    const sn_matrix *tied;
     const sn_type *type;
     size_t n, k, row_bytes;
 } sn_rows;

@@ -2,13 +2,19 @@
 // (tests/data/golden, tests/data/rwkv7-fairy): how far float32 and int8 activations are from them.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { test } from 'node:test';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
 
+import { readGguf } from './lib/gguf.mjs';
 import { floatsOf } from './lib/hash.mjs';
 import { root, run } from './lib/run.mjs';
 
 const folder = `${root}tests/data/golden`;
+const made = mkdtempSync(join(tmpdir(), 'sunnynet-golden-'));
+after(() => rmSync(made, { recursive: true }));
 const json = (path) => JSON.parse(readFileSync(path, 'utf8'));
 
 async function good(args, options) {
@@ -100,6 +106,22 @@ for (const name of quantised) {
 test('int8-distance.json has no line too many', () => {
   assert.deepEqual(Object.keys(recorded), quantised);
 });
+
+for (const name of quantised) {
+  test(`every tensor is decoded as the gguf package does: ${name}`, async () => {
+    const out = join(made, `${name}.gguf`);
+    await good(['convert', `${root}models/test/${name}.gguf`, out, '--type', 'f32']);
+    const bytes = readFileSync(out);
+    const { tensors, dataStart } = readGguf(bytes);
+    const hashes = tensors.map((tensor) => {
+      const data = bytes.subarray(dataStart + tensor.offset).subarray(0, tensor.bytes);
+      return [tensor.name, createHash('sha256').update(data).digest('hex')];
+    });
+    const wanted = Object.entries(json(`${folder}/${name}.json`).tensors)
+      .map(([key, { sha256_dequantised_f32le: hash }]) => [key, hash]);
+    assert.deepEqual(Object.fromEntries(hashes), Object.fromEntries(wanted));
+  });
+}
 
 // ---- a trained model -------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ const models = readdirSync(`${root}models/test`)
   .filter((name) => name.endsWith('.gguf') && !name.includes('fairy'));
 
 test('there is a model of every kind', () => {
-  assert.equal(models.length, 11);
+  assert.equal(models.length, 15);
 });
 
 for (const name of models) {
@@ -93,12 +93,13 @@ test('odd widths, float types', async () => {
 
 // Matrices take the quantised types in turn, low-rank pairs and the embedding included; 32 inputs
 // of layer 0 are exactly zero.
-for (const first of [0, 3, 6]) {
+for (const first of [0, 3, 6, 9]) {
   test(`quantised types in turn, from number ${first}`, async () => {
     const shape = { D: 256, N: 64, F: 256, vocab: 37, layers: 2,
       ranks: { w: 32, a: 64, v: 32, g: 256 } };
-    const small = [TYPES.Q8_0, TYPES.Q4_0, TYPES.Q4_1, TYPES.Q5_0, TYPES.Q5_1];
-    const all = [...small, TYPES.Q4_K, TYPES.Q5_K, TYPES.Q6_K];
+    const small = [TYPES.Q8_0, TYPES.Q4_0, TYPES.Q4_1, TYPES.Q5_0, TYPES.Q5_1, TYPES.IQ4_NL];
+    const all = [...small, TYPES.Q2_K, TYPES.Q3_K, TYPES.Q4_K, TYPES.Q5_K, TYPES.Q6_K,
+      TYPES.IQ4_XS];
     let next = first;
     const typeOf = (name, dims) => {
       if (dims.length !== 2) return TYPES.F32;

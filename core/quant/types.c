@@ -92,9 +92,23 @@ SCALES_FINITE(q4_1, 32, 20, 0, 2)
 SCALES_FINITE(q5_0, 32, 22, 0, 0)
 SCALES_FINITE(q5_1, 32, 24, 0, 2)
 SCALES_FINITE(q8_0, 32, 34, 0, 0)
+SCALES_FINITE(q2_k, 256, 84, 80, 82)
+SCALES_FINITE(q3_k, 256, 110, 108, 108)
 SCALES_FINITE(q4_k, 256, 144, 0, 2)
 SCALES_FINITE(q5_k, 256, 176, 0, 2)
 SCALES_FINITE(q6_k, 256, 210, 208, 208)
+SCALES_FINITE(iq4_nl, 32, 18, 0, 0)
+SCALES_FINITE(iq4_xs, 256, 136, 0, 0)
+SCALES_FINITE(tq1_0, 256, 54, 52, 52)
+SCALES_FINITE(tq2_0, 256, 66, 64, 64)
+
+/* A scale of 255 is no number; from 253 on, the largest codes overflow. */
+static bool mxfp4_finite(const uint8_t *src, size_t n) {
+    bool finite = true;
+    for (size_t b = 0; b < n / 32; b++)
+        finite &= src[17 * b] < 253;
+    return finite;
+}
 
 /* ---- the table ------------------------------------------------------------------------- */
 
@@ -102,35 +116,36 @@ static const sn_type types[] = {
     {SN_TYPE_F32, "F32", 1, 4, sn_decode_f32, sn_encode_f32, f32_finite},
     {SN_TYPE_F16, "F16", 1, 2, sn_decode_f16, sn_encode_f16, f16_finite},
     {SN_TYPE_Q4_0, "Q4_0", 32, 18, sn_decode_q4_0, sn_encode_q4_0, q4_0_finite},
-    {SN_TYPE_Q4_1, "Q4_1", 32, 20, sn_decode_q4_1, NULL, q4_1_finite},
-    {SN_TYPE_Q5_0, "Q5_0", 32, 22, sn_decode_q5_0, NULL, q5_0_finite},
-    {SN_TYPE_Q5_1, "Q5_1", 32, 24, sn_decode_q5_1, NULL, q5_1_finite},
+    {SN_TYPE_Q4_1, "Q4_1", 32, 20, sn_decode_q4_1, sn_encode_q4_1, q4_1_finite},
+    {SN_TYPE_Q5_0, "Q5_0", 32, 22, sn_decode_q5_0, sn_encode_q5_0, q5_0_finite},
+    {SN_TYPE_Q5_1, "Q5_1", 32, 24, sn_decode_q5_1, sn_encode_q5_1, q5_1_finite},
     {SN_TYPE_Q8_0, "Q8_0", 32, 34, sn_decode_q8_0, sn_encode_q8_0, q8_0_finite},
-    {SN_TYPE_Q4_K, "Q4_K", 256, 144, sn_decode_q4_k, NULL, q4_k_finite},
-    {SN_TYPE_Q5_K, "Q5_K", 256, 176, sn_decode_q5_k, NULL, q5_k_finite},
-    {SN_TYPE_Q6_K, "Q6_K", 256, 210, sn_decode_q6_k, NULL, q6_k_finite},
+    {SN_TYPE_Q2_K, "Q2_K", 256, 84, sn_decode_q2_k, sn_encode_q2_k, q2_k_finite},
+    {SN_TYPE_Q3_K, "Q3_K", 256, 110, sn_decode_q3_k, sn_encode_q3_k, q3_k_finite},
+    {SN_TYPE_Q4_K, "Q4_K", 256, 144, sn_decode_q4_k, sn_encode_q4_k, q4_k_finite},
+    {SN_TYPE_Q5_K, "Q5_K", 256, 176, sn_decode_q5_k, sn_encode_q5_k, q5_k_finite},
+    {SN_TYPE_Q6_K, "Q6_K", 256, 210, sn_decode_q6_k, sn_encode_q6_k, q6_k_finite},
+    {SN_TYPE_IQ4_NL, "IQ4_NL", 32, 18, sn_decode_iq4_nl, sn_encode_iq4_nl, iq4_nl_finite},
+    {SN_TYPE_IQ4_XS, "IQ4_XS", 256, 136, sn_decode_iq4_xs, sn_encode_iq4_xs, iq4_xs_finite},
     {SN_TYPE_BF16, "BF16", 1, 2, sn_decode_bf16, sn_encode_bf16, bf16_finite},
+    /* decoded, so that convert and vectors can take them, but without panels */
+    {SN_TYPE_TQ1_0, "TQ1_0", 256, 54, sn_decode_tq1_0, NULL, tq1_0_finite},
+    {SN_TYPE_TQ2_0, "TQ2_0", 256, 66, sn_decode_tq2_0, NULL, tq2_0_finite},
+    {SN_TYPE_MXFP4, "MXFP4", 32, 17, sn_decode_mxfp4, NULL, mxfp4_finite},
     /* known by name and size, so that a file that holds them can be described and copied */
-    {10, "Q2_K", 256, 84, NULL, NULL, NULL},
-    {11, "Q3_K", 256, 110, NULL, NULL, NULL},
     {15, "Q8_K", 256, 292, NULL, NULL, NULL},
     {16, "IQ2_XXS", 256, 66, NULL, NULL, NULL},
     {17, "IQ2_XS", 256, 74, NULL, NULL, NULL},
     {18, "IQ3_XXS", 256, 98, NULL, NULL, NULL},
     {19, "IQ1_S", 256, 50, NULL, NULL, NULL},
-    {20, "IQ4_NL", 32, 18, NULL, NULL, NULL},
     {21, "IQ3_S", 256, 110, NULL, NULL, NULL},
     {22, "IQ2_S", 256, 82, NULL, NULL, NULL},
-    {23, "IQ4_XS", 256, 136, NULL, NULL, NULL},
     {SN_TYPE_I8, "I8", 1, 1, NULL, NULL, NULL},
     {25, "I16", 1, 2, NULL, NULL, NULL},
     {26, "I32", 1, 4, NULL, NULL, NULL},
     {27, "I64", 1, 8, NULL, NULL, NULL},
     {28, "F64", 1, 8, NULL, NULL, NULL},
     {29, "IQ1_M", 256, 56, NULL, NULL, NULL},
-    {34, "TQ1_0", 256, 54, NULL, NULL, NULL},
-    {35, "TQ2_0", 256, 66, NULL, NULL, NULL},
-    {39, "MXFP4", 32, 17, NULL, NULL, NULL},
 };
 
 #define N_TYPES (sizeof types / sizeof types[0])
@@ -146,7 +161,7 @@ static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool same_name(const char *a, const char *b) {
+bool sn_type_same_name(const char *a, const char *b) {
     for (; lower(*a) == lower(*b); a++, b++)
         if (!*a) return true;
     return false;
@@ -154,6 +169,6 @@ static bool same_name(const char *a, const char *b) {
 
 const sn_type *sn_type_by_name(const char *name) {
     for (size_t i = 0; name && i < N_TYPES; i++)
-        if (same_name(types[i].name, name)) return &types[i];
+        if (sn_type_same_name(types[i].name, name)) return &types[i];
     return NULL;
 }

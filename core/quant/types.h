@@ -10,8 +10,10 @@
 /* ids as GGUF files hold them */
 typedef enum sn_type_id {
     SN_TYPE_F32 = 0, SN_TYPE_F16 = 1, SN_TYPE_Q4_0 = 2, SN_TYPE_Q4_1 = 3, SN_TYPE_Q5_0 = 6,
-    SN_TYPE_Q5_1 = 7, SN_TYPE_Q8_0 = 8, SN_TYPE_Q4_K = 12, SN_TYPE_Q5_K = 13, SN_TYPE_Q6_K = 14,
-    SN_TYPE_I8 = 24, SN_TYPE_BF16 = 30
+    SN_TYPE_Q5_1 = 7, SN_TYPE_Q8_0 = 8, SN_TYPE_Q2_K = 10, SN_TYPE_Q3_K = 11, SN_TYPE_Q4_K = 12,
+    SN_TYPE_Q5_K = 13, SN_TYPE_Q6_K = 14, SN_TYPE_IQ4_NL = 20, SN_TYPE_IQ4_XS = 23,
+    SN_TYPE_I8 = 24, SN_TYPE_BF16 = 30, SN_TYPE_TQ1_0 = 34, SN_TYPE_TQ2_0 = 35,
+    SN_TYPE_MXFP4 = 39
 } sn_type_id;
 
 typedef struct sn_type {
@@ -32,6 +34,9 @@ const sn_type *sn_type_find(uint32_t id);
 
 /* By name in either case, "q8_0"; NULL if unknown. */
 const sn_type *sn_type_by_name(const char *name);
+
+/* Equal but for the case of ASCII letters. */
+bool sn_type_same_name(const char *a, const char *b);
 
 /* Bytes of n elements; n must be a multiple of the block. */
 static inline uint64_t sn_type_bytes(const sn_type *type, uint64_t n) {

@@ -11,8 +11,12 @@
 
 static const uint32_t computable[] = {SN_TYPE_F32,  SN_TYPE_F16,  SN_TYPE_BF16, SN_TYPE_Q8_0,
                                       SN_TYPE_Q4_0, SN_TYPE_Q4_1, SN_TYPE_Q5_0, SN_TYPE_Q5_1,
-                                      SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K};
+                                      SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K, SN_TYPE_Q2_K,
+                                      SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS};
 #define N_COMPUTABLE (sizeof computable / sizeof computable[0])
+
+static const uint32_t only_decoded[] = {SN_TYPE_TQ1_0, SN_TYPE_TQ2_0, SN_TYPE_MXFP4};
+#define N_ONLY_DECODED (sizeof only_decoded / sizeof only_decoded[0])
 
 static uint32_t bits_of(float value) {
     uint32_t bits;
@@ -24,6 +28,10 @@ static float float_of(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+static bool same(float a, float b) {
+    return bits_of(a) == bits_of(b);
 }
 
 /* The file's bytes and, if size is not NULL, their number. Ends the program without them. */
@@ -56,8 +64,7 @@ static void test_table(void) {
     uint32_t refused[] = {4, 5, 9, 31, 32, 33, 36, 37, 38, 40, 41, 42, 43, 0xffffffffu};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         CHECK(!sn_type_find(refused[i]), "id %u", (unsigned)refused[i]);
-    uint32_t by_name_only[] = {10, 11, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
-                               34, 35, 39};
+    uint32_t by_name_only[] = {15, 16, 17, 18, 19, 21, 22, 24, 25, 26, 27, 28, 29};
     for (size_t i = 0; i < sizeof by_name_only / sizeof by_name_only[0]; i++) {
         const sn_type *type = sn_type_find(by_name_only[i]);
         CHECK(type && !type->decode && !type->encode, "id %u", (unsigned)by_name_only[i]);
@@ -68,6 +75,11 @@ static void test_table(void) {
         CHECK(type && type->decode && type->finite && sn_panel_supports(type), "id %u",
               (unsigned)computable[i]);
         CHECK(sn_type_bytes(type, 512) == 512 / type->block * type->block_bytes, "bytes");
+    }
+    for (size_t i = 0; i < N_ONLY_DECODED; i++) {
+        const sn_type *type = sn_type_find(only_decoded[i]);
+        CHECK(type && type->decode && type->finite && !sn_panel_supports(type), "id %u",
+              (unsigned)only_decoded[i]);
     }
 }
 
@@ -160,13 +172,36 @@ static void test_decode(const char *data) {
         float *values = malloc(4 * n);
         type->decode(raw + raw_at, values, n);
         CHECK(!memcmp(values, expected + expected_at, 4 * n), "%s", type->name);
+        CHECK(type->finite(raw + raw_at, n), "%s", type->name);
         free(values);
         compared++;
     }
-    CHECK(compared == N_COMPUTABLE, "%zu types compared", compared);
+    CHECK(compared == N_COMPUTABLE + N_ONLY_DECODED, "%zu types compared", compared);
     free(json);
     free(raw);
     free(expected);
+}
+
+/* What the types without panels refuse; those with panels: test_panel_refuses. */
+static void test_refused_scales(void) {
+    static const struct {
+        uint32_t id, at, bytes, refused, taken;
+    } cases[] = {{SN_TYPE_TQ1_0, 52, 2, 0x7c00, 0x7bff}, {SN_TYPE_TQ2_0, 64, 2, 0xfe00, 0xfbff},
+                 {SN_TYPE_MXFP4, 0, 1, 255, 252},        {SN_TYPE_MXFP4, 0, 1, 253, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const sn_type *type = sn_type_find(cases[i].id);
+        uint8_t blocks[2 * 66];
+        float values[2 * 256];
+        memset(blocks, 0x77, sizeof blocks); /* MXFP4: the largest code */
+        uint8_t *at = blocks + type->block_bytes + cases[i].at;
+        for (uint32_t j = 0; j < cases[i].bytes; j++) at[j] = (uint8_t)(cases[i].taken >> 8 * j);
+        CHECK(type->finite(blocks, 2 * type->block), "%s refused", type->name);
+        type->decode(blocks, values, 2 * type->block);
+        for (uint32_t j = 0; j < 2 * type->block; j++)
+            CHECK(isfinite(values[j]), "%s: element %u", type->name, (unsigned)j);
+        for (uint32_t j = 0; j < cases[i].bytes; j++) at[j] = (uint8_t)(cases[i].refused >> 8 * j);
+        CHECK(!type->finite(blocks, 2 * type->block), "%s taken", type->name);
+    }
 }
 
 /* ---- encoding ---------------------------------------------------------------------------- */
@@ -248,6 +283,29 @@ static void test_panel_round_trip(const sn_type *type) {
     free(panel);
 }
 
+/* A row of a panel decodes as the file's row does, and no more than k values are written. */
+static void test_panel_row(const sn_type *type) {
+    check_random random = {type->id + 71};
+    static const size_t plain[] = {1, 31, 255, 256, 257, 700};
+    uint8_t *rows = malloc(16 * MAX_K * 4), *panel = malloc(16 * MAX_K * 4);
+    float wanted[MAX_K], got[MAX_K + 1];
+    for (size_t i = 0; i < (type->block == 1 ? 6 : MAX_K / type->block); i++) {
+        size_t k = type->block == 1 ? plain[i] : (i + 1) * type->block, n = 16 - i % 16;
+        size_t row_bytes = sn_type_bytes(type, k);
+        random_rows(&random, type, n * k / type->block, rows);
+        CHECK(sn_panel_pack(type, rows, n, k, panel), "%s", type->name);
+        for (size_t r = 0; r < n; r++) {
+            got[k] = 1.5f;
+            type->decode(rows + r * row_bytes, wanted, k);
+            sn_panel_row(type, panel, r, k, got);
+            CHECK(!memcmp(got, wanted, 4 * k), "%s: row %zu of %zu values", type->name, r, k);
+            CHECK(same(got[k], 1.5f), "%s: overrun", type->name);
+        }
+    }
+    free(rows);
+    free(panel);
+}
+
 static void test_panel_size(const sn_type *type) {
     double file = 16.0 * (double)sn_type_bytes(type, 256);
     CHECK((double)sn_panel_bytes(type, 256) <= 1.05 * file, "%s", type->name);
@@ -264,7 +322,9 @@ static void test_panel_refuses(const sn_type *type) {
         {SN_TYPE_Q4_0, {0, 0}, 0x7e01u, 2},    {SN_TYPE_Q4_1, {0, 2}, 0x7c00u, 2},
         {SN_TYPE_Q5_0, {0, 0}, 0x7c01u, 2},    {SN_TYPE_Q5_1, {0, 2}, 0xfc00u, 2},
         {SN_TYPE_Q4_K, {0, 2}, 0xffffu, 2},    {SN_TYPE_Q5_K, {0, 2}, 0x7c00u, 2},
-        {SN_TYPE_Q6_K, {208, 208}, 0x7c00u, 2},
+        {SN_TYPE_Q6_K, {208, 208}, 0x7c00u, 2},  {SN_TYPE_Q2_K, {80, 82}, 0x7c00u, 2},
+        {SN_TYPE_Q3_K, {108, 108}, 0xfe00u, 2},  {SN_TYPE_IQ4_NL, {0, 0}, 0x7d00u, 2},
+        {SN_TYPE_IQ4_XS, {0, 0}, 0xfc00u, 2},
     };
     uint8_t *rows = malloc(16 * 512 * 4), *panel = malloc(16 * 512 * 4);
     check_random random = {99};
@@ -289,6 +349,10 @@ static int panel_code(const uint8_t *group, int bits, int r, int i) {
     const uint8_t *row = group + 4 * r;
     if (bits == 8) return row[64 * (i / 4) + i % 4];
     int g = i % 16 / 4, j = i % 4;
+    if (bits < 4) {
+        int pair = row[64 * (i / 16) + j] >> 2 * g & 3;
+        return bits == 2 ? pair : pair | (row[64 * 2 + j] >> (i / 4) & 1) << 2;
+    }
     int code = row[64 * g + j] >> (i < 16 ? 0 : 4) & 15;
     if (bits == 5) code |= (row[64 * 4 + j] >> (i / 4) & 1) << 4;
     if (bits == 6) code |= (row[64 * (4 + i / 16) + j] >> 2 * (i / 4 % 4) & 3) << 4;
@@ -306,7 +370,11 @@ static float panel_value(const sn_type *type, const uint8_t *panel, int r, int k
         int bits, offset, halves;
     } of[] = {{SN_TYPE_Q8_0, 8, 128, 1}, {SN_TYPE_Q4_0, 4, 8, 1},  {SN_TYPE_Q4_1, 4, 0, 2},
               {SN_TYPE_Q5_0, 5, 16, 1},  {SN_TYPE_Q5_1, 5, 0, 2},  {SN_TYPE_Q4_K, 4, 0, 2},
-              {SN_TYPE_Q5_K, 5, 0, 2},   {SN_TYPE_Q6_K, 6, 32, 1}};
+              {SN_TYPE_Q5_K, 5, 0, 2},   {SN_TYPE_Q6_K, 6, 32, 1}, {SN_TYPE_Q2_K, 2, 0, 2},
+              {SN_TYPE_Q3_K, 3, 4, 1},   {SN_TYPE_IQ4_NL, 4, 0, 1}, {SN_TYPE_IQ4_XS, 4, 0, 1}};
+    static const int book[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                               1,    13,   25,  38,  53,  69,  89,  113};
+    const bool iq4 = type->id == SN_TYPE_IQ4_NL || type->id == SN_TYPE_IQ4_XS;
     int t = 0;
     while (of[t].id != type->id)
         t++;
@@ -315,17 +383,26 @@ static float panel_value(const sn_type *type, const uint8_t *panel, int r, int k
     int codes = of[t].bits * 64;
     if (type->block == 32) {
         const uint8_t *scales = block + codes;
-        float q = (float)(panel_code(block, of[t].bits, r, k % 32) - of[t].offset);
+        int code = panel_code(block, of[t].bits, r, k % 32);
+        float q = (float)(iq4 ? book[code] : code - of[t].offset);
         float m = of[t].halves == 2 ? half_at(scales + 32, r) : 0.0f;
         return of[t].halves == 2 ? q * half_at(scales, r) + m : q * half_at(scales, r);
     }
-    const uint8_t *group = block + 32 * of[t].halves + (k % 256 / 32) * (codes + 32);
-    float q = (float)(panel_code(group, of[t].bits, r, k % 32) - of[t].offset);
+    const uint8_t *group =
+        block + 32 * of[t].halves + (k % 256 / 32) * (codes + (iq4 ? 16 : 32));
+    int code = panel_code(group, of[t].bits, r, k % 32);
+    float q = (float)(iq4 ? book[code] : code - of[t].offset);
     const uint8_t *scales = group + codes;
+    const int half = iq4 ? 0 : k % 32 / 16;
+    if (type->id == SN_TYPE_Q2_K) {
+        uint8_t pair = scales[16 * half + r];
+        return half_at(block, r) * (float)(pair & 15) * q -
+               half_at(block + 32, r) * (float)(pair >> 4);
+    }
     if (of[t].halves == 2)
         return half_at(block, r) * (float)scales[r] * q -
                half_at(block + 32, r) * (float)scales[16 + r];
-    return half_at(block, r) * (float)(int8_t)scales[16 * (k % 32 / 16) + r] * q;
+    return half_at(block, r) * (float)(int8_t)scales[16 * half + r] * q;
 }
 
 static void test_panel_layout(const sn_type *type) {
@@ -371,12 +448,14 @@ int main(int argc, char **argv) {
     test_f16_rounding();
     test_bf16();
     test_decode(data);
+    test_refused_scales();
     test_encode(data);
     test_encode_extremes();
     for (size_t i = 0; i < N_COMPUTABLE; i++) {
         const sn_type *type = sn_type_find(computable[i]);
         test_panel_size(type);
         test_panel_round_trip(type);
+        test_panel_row(type);
         test_panel_refuses(type);
         test_panel_layout(type);
         test_panel_missing_rows(type);

@@ -25,6 +25,10 @@ const HALVES = new Map([
   [TYPES.Q4_K, [[0, 3], [2, 6]]],
   [TYPES.Q5_K, [[0, 2], [2, 6]]],
   [TYPES.Q6_K, [[208, 0]]], // subnormal
+  [TYPES.Q2_K, [[80, 7], [82, 8]]],
+  [TYPES.Q3_K, [[108, 6]]],
+  [TYPES.IQ4_NL, [[0, 6]]],
+  [TYPES.IQ4_XS, [[0, 1]]],
 ]);
 
 function noise(type, dims, random) {

@@ -15,6 +15,7 @@ import { readGguf, TYPES } from './gguf.mjs';
 
 const f = Math.fround;
 const BLOCK = 32;
+const HALF = 16;
 
 // ---- §6: elementary functions --------------------------------------------------------------
 
@@ -131,8 +132,9 @@ function widenBfloat(half) {
 }
 
 /*
- * All quantised types in one form: blocks of 32 signed codes (u - o), with a scale for each
- * half of the block that is 1 but in Q6_K, and a minimum that is null where the type has none.
+ * All quantised types in one form: blocks of 32 signed codes (u - o), and a minimum that is null
+ * where the type has none. The scale and the minimum of a half of the block are those of the
+ * block times an integer, which is 1 but in the types whose scales cover 16 elements.
  */
 class Blocks {
   constructor(count, hasMinimum) {
@@ -140,15 +142,16 @@ class Blocks {
     this.ws = new Float32Array(count);
     this.wm = hasMinimum ? new Float32Array(count) : null;
     this.halfScales = new Int8Array(2 * count).fill(1);
+    this.halfMinima = new Int8Array(2 * count).fill(1);
   }
 
   /* The weight for float activations. */
   decode() {
     return Float32Array.from(this.codes, (code, i) => {
       const block = Math.floor(i / BLOCK);
-      const scale = f(this.ws[block] * this.halfScales[Math.floor(i / 16)]);
-      const product = f(scale * code);
-      return this.wm ? f(product + this.wm[block]) : product;
+      const half = Math.floor(i / HALF);
+      const product = f(f(this.ws[block] * this.halfScales[half]) * code);
+      return this.wm ? f(product + f(this.wm[block] * this.halfMinima[half])) : product;
     });
   }
 }
@@ -223,6 +226,71 @@ function readQ6K(view, at, blocks, first) {
   }
 }
 
+/* Bits of element i of 32-block b where four blocks share 32 bytes from `at` on. */
+const twoBits = (view, at, b, i) => (view.getUint8(at + 32 * (b >> 2) + i) >> (2 * (b & 3))) & 3;
+
+/* Q2_K: 16 bytes of scale and minimum, 64 of codes, d, dmin. */
+function readQ2K(view, at, blocks, first) {
+  for (let b = 0; b < 8; b++) {
+    blocks.ws[first + b] = widen(view.getUint16(at + 80, true));
+    blocks.wm[first + b] = -widen(view.getUint16(at + 82, true));
+    for (let half = 2 * b; half < 2 * b + 2; half++) {
+      blocks.halfScales[2 * first + half] = low(view.getUint8(at + half));
+      blocks.halfMinima[2 * first + half] = high(view.getUint8(at + half));
+    }
+    for (let i = 0; i < BLOCK; i++)
+      blocks.codes[BLOCK * (first + b) + i] = twoBits(view, at + 16, b, i);
+  }
+}
+
+/* Q3_K: 32 bytes of third bits, 64 of the lower two, 12 of scales, d. Scale i has its low nibble
+ * in byte i % 8, low halves first, and two more bits in byte 8 + i % 4; it is stored plus 32. */
+function readQ3K(view, at, blocks, first) {
+  const scale = (i) => {
+    const byte = view.getUint8(at + 96 + (i % 8));
+    const upper = (view.getUint8(at + 104 + (i % 4)) >> (2 * (i >> 2))) & 3;
+    return (i < 8 ? low(byte) : high(byte)) + 16 * upper - 32;
+  };
+  for (let b = 0; b < 8; b++) {
+    blocks.ws[first + b] = widen(view.getUint16(at + 108, true));
+    for (let half = 2 * b; half < 2 * b + 2; half++)
+      blocks.halfScales[2 * first + half] = scale(half);
+    for (let i = 0; i < BLOCK; i++) {
+      const third = (view.getUint8(at + i) >> b) & 1;
+      blocks.codes[BLOCK * (first + b) + i] = twoBits(view, at + 32, b, i) + 4 * third - 4;
+    }
+  }
+}
+
+/* What the nibbles of the IQ4 types stand for. */
+const BOOK = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+/* 16 bytes of nibbles, low halves first. */
+function readBook(view, at, blocks, b) {
+  for (let i = 0; i < BLOCK; i++) {
+    const byte = view.getUint8(at + (i % 16));
+    blocks.codes[BLOCK * b + i] = BOOK[i < 16 ? low(byte) : high(byte)];
+  }
+}
+
+/* IQ4_NL: d, nibbles. */
+function readIQ4NL(view, at, blocks, b) {
+  blocks.ws[b] = widen(view.getUint16(at, true));
+  readBook(view, at + 2, blocks, b);
+}
+
+/* IQ4_XS: d, upper pairs of the eight scales, their nibbles, nibbles of codes. */
+function readIQ4XS(view, at, blocks, first) {
+  const d = widen(view.getUint16(at, true));
+  for (let b = 0; b < 8; b++) {
+    const nibbles = view.getUint8(at + 4 + (b >> 1));
+    const upper = (view.getUint16(at + 2, true) >> (2 * b)) & 3;
+    const scale = (b & 1 ? high(nibbles) : low(nibbles)) + 16 * upper - 32;
+    blocks.ws[first + b] = f(d * scale);
+    readBook(view, at + 8 + 16 * b, blocks, first + b);
+  }
+}
+
 /* [bytes, 32-blocks, has a minimum, reader] of one stored block */
 const QUANTISED = new Map([
   [TYPES.Q8_0, [34, 1, false, readQ8]],
@@ -233,6 +301,10 @@ const QUANTISED = new Map([
   [TYPES.Q4_K, [144, 8, true, readK({ five: false })]],
   [TYPES.Q5_K, [176, 8, true, readK({ five: true })]],
   [TYPES.Q6_K, [210, 8, false, readQ6K]],
+  [TYPES.Q2_K, [84, 8, true, readQ2K]],
+  [TYPES.Q3_K, [110, 8, false, readQ3K]],
+  [TYPES.IQ4_NL, [18, 1, false, readIQ4NL]],
+  [TYPES.IQ4_XS, [136, 8, false, readIQ4XS]],
 ]);
 
 const FLOAT = new Map([
@@ -278,7 +350,7 @@ function linearFloat({ K, rows, values }, x) {
 
 const TINY = 2 ** -100;
 
-/* { q: integers, xs: scale of each 32, sums: of the integers of each 32 } */
+/* { q: integers, xs: scale of each 32, sums: of the integers of each 16 } */
 export function quantise(x) {
   const count = x.length / BLOCK;
   const out = { q: new Int8Array(x.length), xs: new Float32Array(count), sums: [] };
@@ -290,7 +362,8 @@ export function quantise(x) {
     out.xs[b] = amax < TINY ? 0 : f(amax / 127);
     const q = map(block, (value) => rint(f(value * scale)));
     out.q.set(q, BLOCK * b);
-    out.sums.push(q.reduce((a, value) => a + value, 0));
+    for (let i = 0; i < BLOCK; i += HALF)
+      out.sums.push(q.subarray(i, i + HALF).reduce((a, value) => a + value, 0));
   }
   return out;
 }
@@ -304,7 +377,7 @@ function integerDot(codes, codesAt, q, qAt, n) {
 
 function linearInteger({ K, rows, blocks }, x) {
   const { q, xs, sums } = quantise(x);
-  const { codes, ws, wm, halfScales } = blocks;
+  const { codes, ws, wm, halfScales, halfMinima } = blocks;
   const y = new Float32Array(rows);
   for (let row = 0; row < rows; row++) {
     let total = 0;
@@ -312,10 +385,12 @@ function linearInteger({ K, rows, blocks }, x) {
       const at = row * K + k;
       const b = k / BLOCK;
       const w = at / BLOCK;
-      const t = halfScales[2 * w] * integerDot(codes, at, q, k, 16) +
-        halfScales[2 * w + 1] * integerDot(codes, at + 16, q, k + 16, 16);
+      const t = halfScales[2 * w] * integerDot(codes, at, q, k, HALF) +
+        halfScales[2 * w + 1] * integerDot(codes, at + HALF, q, k + HALF, HALF);
       total = f(total + f(t * f(ws[w] * xs[b])));
-      if (wm) total = f(total + f(sums[b] * f(wm[w] * xs[b])));
+      if (!wm) continue;
+      const m = halfMinima[2 * w] * sums[2 * b] + halfMinima[2 * w + 1] * sums[2 * b + 1];
+      total = f(total + f(m * f(wm[w] * xs[b])));
     }
     y[row] = total;
   }

@@ -18,6 +18,9 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if !defined(__EMSCRIPTEN__)
+#include <dirent.h>
+#endif
 #if !defined(__wasi__) && !defined(__EMSCRIPTEN__) && !defined(_WIN32)
 #define HAVE_PAGES 1
 #include <sys/mman.h>
@@ -74,25 +77,89 @@ static sn_status measure(const char *path, int file, uint64_t *size) {
     return SN_OK;
 }
 
-sn_status sn_platform_open(const char *path, sn_input *input) {
+static sn_status open_to_read(const char *path, void **user, uint64_t *size) {
     /* O_NONBLOCK: opening a pipe that nobody writes to must not wait. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_BINARY | O_NONBLOCK);
     if (file < 0) return io_error(path, "open");
-    uint64_t size = 0;
-    sn_status status = measure(path, file, &size);
-    if (status != SN_OK) {
+    sn_status status = measure(path, file, size);
+    if (status != SN_OK)
         close(file);
-        return status;
-    }
-    *input = (sn_input){ .name = path, .size = size, .read = read_file,
-                         .user = (void *)(intptr_t)file, .close = close_file };
+    else
+        *user = (void *)(intptr_t)file;
+    return status;
+}
+
+sn_status sn_platform_open(const char *path, sn_input *input) {
+    void *user = NULL;
+    uint64_t size = 0;
+    SN_TRY(open_to_read(path, &user, &size));
+    *input = (sn_input){ .name = path, .size = size, .read = read_file, .user = user,
+                         .close = close_file };
     return SN_OK;
 }
+
+/* Not pread(): some hosts of WebAssembly lack it. A file's reader is one thread. */
+static size_t read_file_at(void *user, uint64_t offset, void *buffer, size_t bytes) {
+    if (offset > INT64_MAX || lseek(descriptor(user), (off_t)offset, SEEK_SET) < 0) return 0;
+    return read_file(user, buffer, bytes);
+}
+
+sn_status sn_platform_open_file(const char *path, sn_file *file) {
+    void *user = NULL;
+    uint64_t size = 0;
+    SN_TRY(open_to_read(path, &user, &size));
+    *file = (sn_file){ .name = path, .size = size, .read_at = read_file_at, .user = user,
+                       .close = close_file };
+    return SN_OK;
+}
+
+bool sn_platform_is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+#if defined(__EMSCRIPTEN__)
+
+sn_status sn_platform_list(const char *path, sn_status (*visit)(void *user, const char *name),
+                           void *user) {
+    (void)visit;
+    (void)user;
+    return sn_fail(SN_E_UNSUPPORTED, "%.300s: there are no folders here", path);
+}
+
+#else
+
+sn_status sn_platform_list(const char *path, sn_status (*visit)(void *user, const char *name),
+                           void *user) {
+    DIR *folder = opendir(path);
+    if (!folder) return io_error(path, "open");
+    sn_status status = SN_OK;
+    while (status == SN_OK) {
+        errno = 0; /* readdir() returns NULL at the end as well as after an error */
+        const struct dirent *entry = readdir(folder);
+        if (!entry) {
+            if (errno) status = io_error(path, "read");
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            status = visit(user, entry->d_name);
+    }
+    closedir(folder);
+    return status;
+}
+
+#endif
 
 int sn_platform_same_file(const char *a, const char *b) {
     struct stat status_a, status_b;
     return stat(a, &status_a) == 0 && stat(b, &status_b) == 0 &&
            status_a.st_dev == status_b.st_dev && status_a.st_ino == status_b.st_ino;
+}
+
+sn_status sn_platform_make_folder(const char *path) {
+    if (mkdir(path, 0777) == 0) return SN_OK;
+    bool exists = errno == EEXIST && sn_platform_is_folder(path);
+    return exists ? SN_OK : io_error(path, "create");
 }
 
 /* ---- writing ------------------------------------------------------------------------ */
@@ -173,6 +240,12 @@ sn_status sn_output_write(sn_output *output, const void *data, size_t bytes) {
         bytes -= (size_t)written;
     }
     return SN_OK;
+}
+
+sn_status sn_output_write_at(sn_output *output, uint64_t offset, const void *data, size_t bytes) {
+    if (offset > INT64_MAX || lseek(output->file, (off_t)offset, SEEK_SET) < 0)
+        return io_error(output->path, "write");
+    return sn_output_write(output, data, bytes);
 }
 
 sn_status sn_output_commit(sn_output *output) {

@@ -27,6 +27,7 @@ sn_status sn_input_read(sn_input *input, void *buffer, size_t bytes) {
                            "asked for", input->name, got, piece);
         /* The size was known, so the end came early: a file cut short meanwhile, a download
          * that broke off, a disk that failed. */
+        if (got == 0 && input->failed && *input->failed) return *input->failed;
         if (got == 0) return too_short(input, input->position, bytes);
         to += got;
         bytes -= got;

@@ -14,6 +14,7 @@ typedef struct sn_input {
     size_t (*read)(void *user, void *buffer, size_t bytes); /* 0: no more */
     void *user;
     void (*close)(void *user); /* may be NULL */
+    const sn_status *failed;   /* NULL, or why read() gave nothing: its error text stands */
 } sn_input;
 
 /* Reads exactly `bytes` bytes, in pieces of at most 8 MiB. SN_E_FORMAT if fewer are left. */

@@ -208,6 +208,7 @@ void sn_gguf_close(sn_gguf *gguf) {
     sn_free(gguf->values);
     sn_free(gguf->tensors);
     sn_free(gguf->by_name);
+    sn_free(gguf->origins);
     *gguf = (sn_gguf){ 0 };
 }
 

@@ -46,6 +46,8 @@ typedef struct sn_gguf {
     struct sn_gguf_part *parts;
     uint64_t file_bytes;     /* of all parts */
     uint32_t *by_name;       /* tensor indices in the order of their names */
+    char *origins;           /* owned, may be NULL: paths of the files that a part without path is
+                              * made from, each ended by NUL, an empty one last */
 } sn_gguf;
 
 struct sn_gguf_part {

@@ -3,9 +3,9 @@
  * literal of its text ('...') or bytes (b'...'), its length in bytes, with a space between. The
  * ids ascend; those left out are unused. Id 0 is the end of text and has no line.
  */
-#include "../platform.h"
 #include "trie.h"
 #include "utf8.h"
+#include "vocabulary.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -189,7 +189,7 @@ static sn_status parse(lines file, sn_tokenizer **tokenizer) {
     sn_tokenizer *made = NULL;
     SN_TRY(check_ids(file, &highest));
     SN_TRY(sn_vocabulary_new(&sn_rwkv_kind, file.name, (uint64_t)highest + 1,
-                             (uint64_t)(file.left.end - file.left.at), &made));
+                             (uint64_t)(file.left.end - file.left.at), 0, &made));
     sn_status status = fill(file, made);
     if (status == SN_OK) status = sn_rwkv_prepare(made);
     if (status != SN_OK) {
@@ -212,15 +212,5 @@ sn_status sn_rwkv_read(sn_input *input, sn_tokenizer **tokenizer) {
     lines file = { .name = input->name, .left = { .at = bytes, .end = bytes + size } };
     if (status == SN_OK) status = parse(file, tokenizer);
     sn_free(bytes);
-    return status;
-}
-
-sn_status sn_tokenizer_load(const char *path, sn_tokenizer **tokenizer) {
-    if (!path || !tokenizer)
-        return sn_fail(SN_E_INVAL, "tokenizer: path or tokenizer is NULL");
-    sn_input input;
-    SN_TRY(sn_platform_open(path, &input));
-    sn_status status = sn_rwkv_read(&input, tokenizer);
-    sn_input_close(&input);
     return status;
 }

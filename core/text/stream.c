@@ -7,6 +7,11 @@
  *   - generation ends at the first byte that completes a stop string; of several completed there
  *     the longest counts, that is the one that begins first;
  *   - what is held back is the longest end of the text that begins a stop string.
+ *
+ * Bytes that become no character: one U+FFFD for each part that belongs together (utf8.h), which is
+ * what the package `tokenizers` does for byte-level vocabularies. For those with byte tokens it
+ * writes one for each byte; it does so for the whole of a run of byte tokens if any part of it is
+ * broken, which cannot be known while the run goes on: here whole characters stay.
  */
 #include "utf8.h"
 #include "vocabulary.h"
@@ -24,6 +29,7 @@ typedef struct stop {
 struct sn_text {
     const sn_tokenizer *tokenizer;
     sn_utf8 utf8;
+    bool drops_space; /* nothing has come out yet, and a space that comes first is dropped */
     int32_t stopped;
     size_t n_stops;
     stop *stops;
@@ -66,6 +72,11 @@ static void prepare_stop(stop *s, const char *text, uint8_t *bytes, size_t *bord
     }
 }
 
+/* Whether texts of this tokenizer begin with a space that is not theirs. */
+static bool puts_space(const sn_tokenizer *tokenizer) {
+    return tokenizer->marks_spaces && tokenizer->prepend != SN_PREPEND_NEVER;
+}
+
 sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *stops, int32_t n_stops,
                       sn_text **text) {
     if (!tokenizer || !text) return sn_fail(SN_E_INVAL, "text: tokenizer or text is NULL");
@@ -73,8 +84,8 @@ sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *stops, i
         return sn_fail(SN_E_INVAL, "text: stops is NULL or n_stops %" PRId32 " negative", n_stops);
     size_t n = (size_t)n_stops, sum, longest, total = sizeof(sn_text);
     SN_TRY(check_stops(stops, n, &sum, &longest));
-    /* At worst every byte of a token, and one before it, becomes a replacement character. */
-    size_t room = SN_UTF8_REPLACEMENT_BYTES * (tokenizer->longest + 1) + SN_UTF8_MAX;
+    /* At worst every byte of a token, and those of a character before it, become replacements. */
+    size_t room = SN_UTF8_REPLACEMENT_BYTES * (tokenizer->longest + SN_UTF8_MAX) + SN_UTF8_MAX;
     if (!add_array(&total, n, sizeof(stop)) || !add_array(&total, sum, sizeof(size_t) + 1) ||
         !add_array(&total, longest, 1) || !add_array(&total, room, 1))
         return sn_fail(SN_E_NOMEM, "out of memory: stop strings");
@@ -91,6 +102,7 @@ sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *stops, i
         border += made->stops[i].length;
     }
     made->buffer = bytes;
+    made->drops_space = puts_space(tokenizer);
     *text = made;
     return SN_OK;
 }
@@ -121,18 +133,29 @@ static void append(sn_text *text, const uint8_t *bytes, size_t n) {
     }
 }
 
-static void append_replacement(sn_text *text) {
-    append(text, (const uint8_t *)SN_UTF8_REPLACEMENT, SN_UTF8_REPLACEMENT_BYTES);
+/* For n bytes that were to become one character. */
+static void append_replacement(sn_text *text, size_t n) {
+    size_t times = text->tokenizer->single_bytes ? n : 1;
+    text->drops_space = false;
+    for (size_t i = 0; i < times; i++)
+        append(text, (const uint8_t *)SN_UTF8_REPLACEMENT, SN_UTF8_REPLACEMENT_BYTES);
+}
+
+static void append_character(sn_text *text) {
+    bool dropped = text->drops_space && text->utf8.bytes[0] == ' ';
+    text->drops_space = false;
+    if (!dropped) append(text, text->utf8.bytes, text->utf8.length);
 }
 
 static void append_byte(sn_text *text, uint8_t byte) {
+    size_t begun = text->utf8.n;
     sn_utf8_event event = sn_utf8_push(&text->utf8, byte);
     if (event == SN_UTF8_BROKEN) {
-        append_replacement(text);
+        append_replacement(text, begun);
         event = sn_utf8_push(&text->utf8, byte);
     }
-    if (event == SN_UTF8_CHARACTER) append(text, text->utf8.bytes, text->utf8.length);
-    if (event == SN_UTF8_INVALID) append_replacement(text);
+    if (event == SN_UTF8_CHARACTER) append_character(text);
+    if (event == SN_UTF8_INVALID) append_replacement(text, 1);
 }
 
 /* Forgets what the last call handed out. */
@@ -151,6 +174,7 @@ static size_t held_back(const sn_text *text) {
 
 static void start_afresh(sn_text *text) {
     text->utf8.n = 0;
+    text->drops_space = puts_space(text->tokenizer);
     text->stopped = 0;
     for (size_t k = 0; k < text->n_stops; k++) text->stops[k].matched = 0;
 }
@@ -175,7 +199,7 @@ sn_status sn_text_finish(sn_text *text, const char **out, size_t *length) {
     if (!text || !out || !length)
         return sn_fail(SN_E_INVAL, "text: text, out or length is NULL");
     drop_given(text);
-    if (text->utf8.n && !text->stopped) append_replacement(text);
+    if (text->utf8.n && !text->stopped) append_replacement(text, text->utf8.n);
     start_afresh(text);
     text->given = text->length;
     *out = (const char *)text->buffer;

@@ -19,4 +19,8 @@ void sn_tokenizer_destroy(sn_tokenizer *tokenizer);
 /* True if the id may be generated: not an unused (padding) entry. */
 bool sn_tokenizer_usable(const sn_tokenizer *tokenizer, int32_t id);
 
+/* One line that a user should see, e.g. that the file leaves open how to split texts; "" if there
+ * is none. */
+const char *sn_tokenizer_advice(const sn_tokenizer *tokenizer);
+
 #endif

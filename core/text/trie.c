@@ -1,6 +1,6 @@
 /*
  * trie.c: the nodes lie level by level in flat arrays, siblings side by side in the order of
- * their bytes: nine bytes per node, no pointers. Built from the sorted tokens in one pass.
+ * their bytes: nine bytes per node, no pointers. Built from the sorted words in one pass.
  */
 #include "trie.h"
 
@@ -9,7 +9,7 @@
 struct sn_trie {
     size_t n_nodes;  /* node 0 is the root */
     uint32_t *child; /* [n_nodes + 1]: node's children are child[node] to child[node + 1] */
-    int32_t *id;     /* [n_nodes]: the token that ends here, -1 if none does */
+    int32_t *id;     /* [n_nodes]: of the word that ends here, -1 if none does */
     uint8_t *label;  /* [n_nodes]: the byte that leads here */
 };
 
@@ -17,7 +17,7 @@ struct sn_trie {
 
 typedef struct entry {
     uint64_t prefix; /* first eight bytes, the first one on top: decides most comparisons */
-    int32_t id;
+    uint32_t word;   /* which of the words */
 } entry;
 
 static uint64_t prefix_of(const uint8_t *bytes, size_t length) {
@@ -26,32 +26,30 @@ static uint64_t prefix_of(const uint8_t *bytes, size_t length) {
     return prefix;
 }
 
-static bool is_greater(const sn_tokenizer *vocabulary, const entry *a, const entry *b) {
+static bool is_greater(const sn_word *words, const entry *a, const entry *b) {
     if (a->prefix != b->prefix) return a->prefix > b->prefix;
-    size_t a_length, b_length;
-    const uint8_t *a_bytes = sn_vocabulary_token(vocabulary, a->id, &a_length);
-    const uint8_t *b_bytes = sn_vocabulary_token(vocabulary, b->id, &b_length);
-    int order = memcmp(a_bytes, b_bytes, a_length < b_length ? a_length : b_length);
-    return order ? order > 0 : a_length > b_length;
+    const sn_word *x = &words[a->word], *y = &words[b->word];
+    int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
+    return order ? order > 0 : x->length > y->length;
 }
 
 /* from[0, middle) and from[middle, end) are sorted; middle >= end: there is only the first. */
-static void merge(const sn_tokenizer *vocabulary, const entry *from, size_t middle, size_t end,
+static void merge(const sn_word *words, const entry *from, size_t middle, size_t end,
                   entry *to) {
     size_t a = 0, b = middle;
     for (size_t i = 0; i < end; i++) {
-        bool take_b = a == middle || (b < end && is_greater(vocabulary, &from[a], &from[b]));
+        bool take_b = a == middle || (b < end && is_greater(words, &from[a], &from[b]));
         to[i] = from[take_b ? b++ : a++];
     }
 }
 
-/* Stable, so that equal tokens stay in the order of their ids. Returns the array of the two
- * that holds the result. */
-static entry *sort(const sn_tokenizer *vocabulary, entry *entries, entry *scratch, size_t n) {
+/* Stable, so that equal words stay in their order. Returns the array of the two that holds the
+ * result. */
+static entry *sort(const sn_word *words, entry *entries, entry *scratch, size_t n) {
     for (size_t run = 1; run < n; run *= 2) {
         for (size_t i = 0; i < n; i += 2 * run) {
             size_t end = n - i < 2 * run ? n - i : 2 * run;
-            merge(vocabulary, entries + i, run, end, scratch + i);
+            merge(words, entries + i, run, end, scratch + i);
         }
         entry *swap = entries;
         entries = scratch;
@@ -66,29 +64,18 @@ typedef struct range { /* of the sorted entries: those that go through a node */
     uint32_t low, high;
 } range;
 
-static size_t collect(const sn_tokenizer *vocabulary, entry *entries) {
-    size_t n = 0;
-    for (int32_t id = 0; id < vocabulary->n_ids; id++) {
-        size_t length;
-        const uint8_t *bytes = sn_vocabulary_token(vocabulary, id, &length);
-        if (vocabulary->roles[id] != SN_TOKEN_TEXT || length == 0) continue;
-        entries[n++] = (entry){ .prefix = prefix_of(bytes, length), .id = id };
-    }
-    return n;
-}
-
-/* Every byte of a token that it does not share with the token before it is a node. */
-static size_t count_nodes(const sn_tokenizer *vocabulary, const entry *sorted, size_t n) {
-    const uint8_t *previous = NULL;
-    size_t previous_length = 0, nodes = 1;
+/* Every byte of a word that it does not share with the word before it is a node. */
+static size_t count_nodes(const sn_word *words, const entry *sorted, size_t n) {
+    sn_word previous = { .length = 0 };
+    size_t nodes = 1;
     for (size_t i = 0; i < n; i++) {
-        size_t length, shared = 0;
-        const uint8_t *bytes = sn_vocabulary_token(vocabulary, sorted[i].id, &length);
-        while (shared < length && shared < previous_length && bytes[shared] == previous[shared])
+        sn_word word = words[sorted[i].word];
+        size_t shared = 0;
+        while (shared < word.length && shared < previous.length &&
+               word.bytes[shared] == previous.bytes[shared])
             shared++;
-        nodes += length - shared;
-        previous = bytes;
-        previous_length = length;
+        nodes += word.length - shared;
+        previous = word;
     }
     return nodes;
 }
@@ -109,7 +96,7 @@ static sn_status allocate(size_t n_nodes, sn_trie **trie) {
 }
 
 /* Gives each node, level after level, its id and its children. ranges[] has one per node. */
-static void connect(sn_trie *trie, const sn_tokenizer *vocabulary, const entry *sorted, size_t n,
+static void connect(sn_trie *trie, const sn_word *words, const entry *sorted, size_t n,
                     range *ranges) {
     uint32_t next = 1;
     size_t depth = 0, level_end = 1;
@@ -122,14 +109,13 @@ static void connect(sn_trie *trie, const sn_tokenizer *vocabulary, const entry *
         trie->id[node] = -1;
         trie->child[node] = next;
         for (uint32_t i = ranges[node].low; i < ranges[node].high; i++) {
-            size_t length;
-            const uint8_t *bytes = sn_vocabulary_token(vocabulary, sorted[i].id, &length);
-            if (length == depth) { /* such come first, the lowest id in front */
-                if (trie->id[node] < 0) trie->id[node] = sorted[i].id;
+            const sn_word *word = &words[sorted[i].word];
+            if (word->length == depth) { /* such come first, the first of them in front */
+                if (trie->id[node] < 0) trie->id[node] = word->id;
                 continue;
             }
-            if (next == trie->child[node] || trie->label[next - 1] != bytes[depth]) {
-                trie->label[next] = bytes[depth];
+            if (next == trie->child[node] || trie->label[next - 1] != word->bytes[depth]) {
+                trie->label[next] = word->bytes[depth];
                 ranges[next++].low = i;
             }
             ranges[next - 1].high = i + 1;
@@ -138,24 +124,24 @@ static void connect(sn_trie *trie, const sn_tokenizer *vocabulary, const entry *
     trie->child[trie->n_nodes] = next;
 }
 
-static sn_status build(const sn_tokenizer *vocabulary, entry *entries, entry *scratch,
-                       sn_trie **trie) {
-    size_t n = collect(vocabulary, entries);
-    const entry *sorted = sort(vocabulary, entries, scratch, n);
-    size_t n_nodes = count_nodes(vocabulary, sorted, n);
+static sn_status build(const sn_word *words, size_t n, entry *entries, sn_trie **trie) {
+    for (size_t i = 0; i < n; i++)
+        entries[i] = (entry){ .prefix = prefix_of(words[i].bytes, words[i].length),
+                              .word = (uint32_t)i };
+    const entry *sorted = sort(words, entries, entries + n, n);
+    size_t n_nodes = count_nodes(words, sorted, n);
     range *ranges = sn_alloc_array(n_nodes, sizeof(range));
     if (!ranges) return SN_E_NOMEM;
     sn_status status = allocate(n_nodes, trie);
-    if (status == SN_OK) connect(*trie, vocabulary, sorted, n, ranges);
+    if (status == SN_OK) connect(*trie, words, sorted, n, ranges);
     sn_free(ranges);
     return status;
 }
 
-sn_status sn_trie_new(const sn_tokenizer *vocabulary, sn_trie **trie) {
-    size_t n_ids = (size_t)vocabulary->n_ids;
-    entry *entries = sn_alloc_array(n_ids, 2 * sizeof(entry));
+sn_status sn_trie_new(const sn_word *words, size_t n, sn_trie **trie) {
+    entry *entries = sn_alloc_array(n, 2 * sizeof(entry));
     if (!entries) return SN_E_NOMEM;
-    sn_status status = build(vocabulary, entries, entries + n_ids, trie);
+    sn_status status = build(words, n, entries, trie);
     sn_free(entries);
     return status;
 }

@@ -44,6 +44,25 @@ bool sn_utf8_valid(const uint8_t *bytes, size_t n) {
     return utf8.n == 0;
 }
 
+static uint32_t decode(const uint8_t *bytes, size_t n) {
+    static const uint8_t mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+    uint32_t code_point = bytes[0] & mask[n];
+    for (size_t i = 1; i < n; i++) code_point = code_point << 6 | (bytes[i] & 0x3f);
+    return code_point;
+}
+
+uint32_t sn_utf8_next(const uint8_t *text, size_t n, size_t *length) {
+    *length = 1;
+    if (text[0] < 0x80) return text[0];
+    sn_utf8 utf8 = { .n = 0 };
+    sn_utf8_event event = sn_utf8_push(&utf8, text[0]);
+    while (event == SN_UTF8_MORE && *length < n) {
+        event = sn_utf8_push(&utf8, text[*length]);
+        if (event != SN_UTF8_BROKEN) ++*length;
+    }
+    return event == SN_UTF8_CHARACTER ? decode(text, *length) : SN_UTF8_NONE;
+}
+
 size_t sn_utf8_put(uint32_t code_point, uint8_t *out) {
     if (code_point < 0x80) {
         out[0] = (uint8_t)code_point;

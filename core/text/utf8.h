@@ -33,6 +33,15 @@ sn_utf8_event sn_utf8_push(sn_utf8 *utf8, uint8_t byte);
 /* True if all of the bytes are whole, valid characters. */
 bool sn_utf8_valid(const uint8_t *bytes, size_t n);
 
+/* What sn_utf8_next() gives for bytes that are no character. */
+#define SN_UTF8_NONE UINT32_MAX
+
+/*
+ * The code point at the beginning of text[0, n), n > 0, and in *length its bytes. Of bytes that
+ * are no character *length are the longest part that belongs together (1 to 3).
+ */
+uint32_t sn_utf8_next(const uint8_t *text, size_t n, size_t *length);
+
 /* Writes a code point of at most U+10FFFF; surrogates come out as what is then not valid. */
 size_t sn_utf8_put(uint32_t code_point, uint8_t *out);
 

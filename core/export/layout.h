@@ -1,0 +1,65 @@
+/*
+ * layout.h: where everything lies in a blob that is to be written. A model comes as a stream whose
+ * order is its own, so the blob is laid out first, item after item, and written at the places
+ * where its tensors belong while the model is read once.
+ */
+#ifndef SN_EXPORT_LAYOUT_H
+#define SN_EXPORT_LAYOUT_H
+
+#include "../formats/gguf.h"
+#include "../quant/packed.h"
+
+/* A tensor's place: `rows` rows of `k` float32, or the transpose of that. */
+typedef struct sn_place {
+    uint64_t tensor; /* its index */
+    uint64_t offset, rows, k;
+    bool transposed;
+    size_t next; /* of the same tensor, plus 1; 0: none */
+} sn_place;
+
+typedef struct sn_layout {
+    const sn_gguf *gguf;
+    sn_packed packed;
+    uint64_t size;  /* bytes so far: where the next item goes */
+    size_t *first;  /* for each tensor its first place, plus 1; 0: it is not in the blob */
+    sn_place *places;
+    size_t n_places, place_capacity;
+    struct sn_layout_word {
+        uint64_t offset;
+        uint32_t bits;
+    } *words;
+    size_t n_words, word_capacity;
+} sn_layout;
+
+sn_status sn_layout_init(sn_layout *layout, const sn_gguf *gguf);
+void sn_layout_free(sn_layout *layout); /* also of a zeroed struct */
+
+/* ---- items, in the order of the blob ---- */
+sn_status sn_layout_int(sn_layout *layout, uint64_t value); /* SN_E_UNSUPPORTED above 2^31 - 1 */
+sn_status sn_layout_float(sn_layout *layout, float value);
+sn_status sn_layout_zeros(sn_layout *layout, uint64_t n); /* floats */
+
+/* n floats, whatever the tensor's dimensions. */
+sn_status sn_layout_vector(sn_layout *layout, const char *name, uint64_t n);
+
+/* A matrix of `rows` outputs and `k` inputs as rows, or transposed, as (k, rows). */
+sn_status sn_layout_rows(sn_layout *layout, const char *name, uint64_t rows, uint64_t k);
+sn_status sn_layout_columns(sn_layout *layout, const char *name, uint64_t rows, uint64_t k);
+
+/* The logical shape of a tensor that must be there. */
+sn_status sn_layout_shape(const sn_layout *layout, const char *name, uint64_t *rows, uint64_t *k);
+
+/* A number under `key` that must be there and lie in 1..limit. */
+sn_status sn_layout_size(const sn_layout *layout, const char *key, uint32_t limit, uint32_t *out);
+
+/* ---- and then (write.c) ---- */
+
+/* Writes the file, which appears under its name only when it is whole. */
+sn_status sn_layout_write(const sn_layout *layout, const char *path, sn_progress_fn progress,
+                          void *user);
+
+/* ---- the kinds ---- */
+sn_status sn_layout_sunnynet(sn_layout *layout);
+sn_status sn_layout_rwkv7(sn_layout *layout);
+
+#endif

@@ -20,6 +20,10 @@ typedef struct sn_piece {
 sn_status sn_load_begin(const sn_gguf *gguf, sn_model *model, const sn_model_options *options,
                         sn_loader **loader);
 
+/* What the architecture makes of a tensor of the file. */
+typedef enum sn_role { SN_ROLE_UNUSED, SN_ROLE_VECTOR, SN_ROLE_MATRIX, SN_ROLE_ROWS } sn_role;
+sn_role sn_load_role(const sn_loader *loader, size_t tensor);
+
 /* The next piece; offsets ascend within a part. False: the model is complete. */
 bool sn_load_next(sn_loader *loader, sn_piece *piece);
 
@@ -40,6 +44,9 @@ sn_status sn_model_check_options(const sn_model_options *given, sn_model_options
 /* A model that knows its file but has no weights yet, and the loader that brings them. */
 sn_status sn_model_begin(const sn_gguf *gguf, const sn_model_options *options, sn_model **model,
                          sn_loader **loader);
+
+/* All of it, from an open file, which is closed in any case. */
+sn_status sn_model_from(sn_gguf *gguf, const sn_model_options *options, sn_model **model);
 
 /* After the last piece: makes the model ready for use. */
 sn_status sn_model_end(sn_model *model, sn_loader *loader, const sn_model_options *options);

@@ -11,7 +11,9 @@
 #define PIECE_BYTES (4u << 20) /* read at a time */
 
 /* What an architecture asked for one tensor to become. */
-typedef enum request_kind { REQUEST_VECTOR, REQUEST_MATRIX, REQUEST_ROWS } request_kind;
+typedef enum request_kind {
+    REQUEST_VECTOR, REQUEST_TRANSPOSED, REQUEST_MATRIX, REQUEST_ROWS
+} request_kind;
 
 typedef struct request {
     request_kind kind;
@@ -29,7 +31,7 @@ struct sn_loader {
     sn_packed packed;
     request *requests;
     size_t n_requests, capacity;
-    bool *used; /* per tensor: bound already */
+    uint8_t *roles; /* per tensor: sn_role, of those that are bound */
     /* reading */
     const request **by_tensor; /* what each tensor of the file becomes; NULL: not needed */
     uint8_t *staging;          /* holds a piece that is packed or decoded */
@@ -115,6 +117,7 @@ static bool resident_bytes(const request *r, size_t *bytes) {
     if (!sn_mul_u64(r->rows, r->k, &n)) return false;
     switch (r->kind) {
     case REQUEST_VECTOR:
+    case REQUEST_TRANSPOSED:
         if (!sn_mul_u64(n, sizeof(float), &total)) return false;
         break;
     case REQUEST_MATRIX:
@@ -133,9 +136,11 @@ static sn_status add_request(sn_loader *loader, const char *name, request r) {
     SN_TRY(check_type(loader, name, &r));
     if (!resident_bytes(&r, &r.bytes))
         return fail_tensor(loader, SN_E_NOMEM, name, "larger than the address space");
-    if (loader->used[r.tensor])
+    if (loader->roles[r.tensor] != SN_ROLE_UNUSED)
         return fail_tensor(loader, SN_E_FORMAT, name, "serves two purposes");
-    loader->used[r.tensor] = true;
+    loader->roles[r.tensor] = r.kind == REQUEST_MATRIX ? SN_ROLE_MATRIX
+                            : r.kind == REQUEST_ROWS   ? SN_ROLE_ROWS
+                                                       : SN_ROLE_VECTOR;
     if (loader->n_requests == loader->capacity) {
         const size_t old = loader->capacity * sizeof r;
         request *more = sn_grow(loader->requests, old, old ? 2 * old : 64 * sizeof r);
@@ -147,18 +152,37 @@ static sn_status add_request(sn_loader *loader, const char *name, request r) {
     return SN_OK;
 }
 
+/* A tensor that becomes n float32 values. */
+static sn_status add_vector(sn_loader *loader, const char *name, request r, uint64_t n) {
+    if (r.packed) return fail_tensor(loader, SN_E_FORMAT, name, "a vector cannot be packed");
+    loader->model->vector_bytes += (double)n * sizeof(float);
+    return add_request(loader, name, r);
+}
+
 sn_status sn_loader_vector(sn_loader *loader, const char *name, uint64_t n, const float **vector) {
     size_t index;
     request r = { .kind = REQUEST_VECTOR, .slot = (const void **)(void *)vector };
     SN_TRY(find(loader, name, &index));
     describe(loader, index, &r);
-    if (r.packed) return fail_tensor(loader, SN_E_FORMAT, name, "a vector cannot be packed");
-    if (r.rows * r.k != n) /* the reader has bounded the product */
+    if (!r.packed && r.rows * r.k != n) /* the reader has bounded the product */
         return sn_fail(SN_E_FORMAT, "%s: tensor '%s': %llu elements, expected %llu",
                        sn_gguf_name(loader->gguf), name, (unsigned long long)(r.rows * r.k),
                        (unsigned long long)n);
-    loader->model->vector_bytes += (double)n * sizeof(float);
-    return add_request(loader, name, r);
+    return add_vector(loader, name, r, n);
+}
+
+sn_status sn_loader_transposed(sn_loader *loader, const char *name, uint64_t rows, uint64_t k,
+                               const float **vector) {
+    size_t index;
+    request r = { .kind = REQUEST_TRANSPOSED, .slot = (const void **)(void *)vector };
+    SN_TRY(find(loader, name, &index));
+    describe(loader, index, &r);
+    if (k == 1 && !r.packed && r.rows == 1 && r.k == rows) { /* a trailing 1 was dropped */
+        r.rows = rows;
+        r.k = 1;
+    }
+    SN_TRY(check_shape(loader, name, &r, rows, k));
+    return add_vector(loader, name, r, rows * k);
 }
 
 sn_status sn_loader_matrix(sn_loader *loader, const char *name, uint64_t rows, uint64_t k,
@@ -196,6 +220,22 @@ sn_status sn_loader_rows(sn_loader *loader, const char *name, uint64_t n, uint64
     rows->row_bytes = (size_t)sn_type_bytes(r.type, k);
     loader->model->row_bytes += (double)rows->row_bytes;
     return SN_OK;
+}
+
+sn_status sn_loader_tied(sn_loader *loader, const char *name, uint64_t n, uint64_t k,
+                         sn_rows *rows, sn_matrix *matrix) {
+    SN_TRY(sn_loader_matrix(loader, name, n, k, matrix));
+    rows->tied = matrix;
+    rows->type = matrix->type;
+    rows->n = (size_t)n;
+    rows->k = (size_t)k;
+    rows->row_bytes = (size_t)sn_type_bytes(matrix->type, k);
+    loader->model->row_bytes += (double)rows->row_bytes;
+    return SN_OK;
+}
+
+sn_role sn_load_role(const sn_loader *loader, size_t tensor) {
+    return (sn_role)loader->roles[tensor];
 }
 
 /* ---- reading: the file's bytes in order, piece by piece ------------------------------------- */
@@ -264,6 +304,22 @@ static sn_status check_panels(sn_loader *loader, const request *r) {
     return SN_OK;
 }
 
+/* Scatters `n` elements in the staging buffer, the first being number `first` of the tensor. */
+static void keep_transposed(const request *r, const uint8_t *from, uint64_t first, size_t n,
+                            float *to) {
+    enum { STEP = 256 }; /* whole blocks of every type */
+    float values[STEP];
+    const size_t k = (size_t)r->k, rows = (size_t)r->rows;
+    for (size_t done = 0; done < n; done += STEP) {
+        const size_t count = n - done < STEP ? n - done : STEP;
+        r->type->decode(from + sn_type_bytes(r->type, done), values, count);
+        for (size_t i = 0; i < count; i++) {
+            const size_t element = (size_t)first + done + i;
+            to[element % k * rows + element / k] = values[i];
+        }
+    }
+}
+
 static sn_status keep_piece(sn_loader *loader, const request *r) {
     uint8_t *to = loader->model->pages + r->offset;
     const size_t n = (size_t)loader->piece_n;
@@ -275,6 +331,11 @@ static sn_status keep_piece(sn_loader *loader, const request *r) {
     if (r->kind == REQUEST_VECTOR) {
         if (!r->type->finite(loader->staging, n)) return fail_not_finite(loader, r);
         r->type->decode(loader->staging, (float *)(void *)to + loader->piece_at, n);
+        return SN_OK;
+    }
+    if (r->kind == REQUEST_TRANSPOSED) {
+        if (!r->type->finite(loader->staging, n)) return fail_not_finite(loader, r);
+        keep_transposed(r, loader->staging, loader->piece_at, n, (float *)(void *)to);
         return SN_OK;
     }
     const size_t k = (size_t)r->k, panel = (size_t)(loader->piece_at / (SN_PANEL_ROWS * r->k));
@@ -352,9 +413,9 @@ static sn_status allocate(sn_loader *loader) {
 
 static sn_status bind(sn_loader *loader, bool header_only) {
     SN_TRY(sn_packed_read(loader->gguf, &loader->packed));
-    loader->used = sn_alloc_array((size_t)loader->gguf->n_tensors, sizeof *loader->used);
-    if (!loader->used) return SN_E_NOMEM;
-    SN_TRY(loader->model->arch->bind(loader, loader->model));
+    loader->roles = sn_alloc_array((size_t)loader->gguf->n_tensors, sizeof *loader->roles);
+    if (!loader->roles) return SN_E_NOMEM;
+    if (loader->model->arch) SN_TRY(loader->model->arch->bind(loader, loader->model));
     SN_TRY(place(loader));
     if (header_only) {
         loader->next = (size_t)loader->gguf->n_tensors;
@@ -383,7 +444,7 @@ void sn_load_end(sn_loader *loader) {
 
 void sn_load_free(sn_loader *loader) {
     if (!loader) return;
-    sn_free(loader->used);
+    sn_free(loader->roles);
     sn_free(loader->requests);
     sn_free(loader->by_tensor);
     sn_free(loader->staging);

@@ -30,4 +30,12 @@ sn_status sn_loader_matrix(sn_loader *loader, const char *name, uint64_t rows, u
 sn_status sn_loader_rows(sn_loader *loader, const char *name, uint64_t n, uint64_t k,
                          sn_rows *rows);
 
+/* A vector of (rows, k) that lies as [k][rows] in memory. */
+sn_status sn_loader_transposed(sn_loader *loader, const char *name, uint64_t rows, uint64_t k,
+                               const float **vector);
+
+/* One tensor as embedding rows and as a matrix: it lies in memory once, in panels. */
+sn_status sn_loader_tied(sn_loader *loader, const char *name, uint64_t n, uint64_t k,
+                         sn_rows *rows, sn_matrix *matrix);
+
 #endif

@@ -3,6 +3,7 @@
  * that doubles; then every piece of the file gets its place from the loader.
  */
 #include "fpenv.h"
+#include "import/open.h"
 #include "load.h"
 #include "platform.h"
 #include "worker.h"
@@ -61,19 +62,39 @@ static sn_status next_piece(sn_loading *l) {
 /* Stores n bytes of the file where sn_loading_next would have them. */
 static sn_status take(sn_loading *l, const uint8_t *bytes, size_t n);
 
+static sn_status make_room(sn_loading *l, uint64_t room) {
+    uint8_t *more = room <= SIZE_MAX ? sn_grow(l->header, l->room, (size_t)room) : NULL;
+    if (!more) return sn_fail(SN_E_NOMEM, "%.300s: larger than the memory", l->name);
+    l->header = more;
+    l->room = (size_t)room;
+    return SN_OK;
+}
+
+/* Other formats than GGUF are read back and forth: they are collected whole. */
+static sn_status try_whole(sn_loading *l) {
+    sn_gguf gguf = { 0 };
+    if (l->have < l->size) {
+        SN_TRY(sn_open_check_beginning(l->name, l->header, l->have, l->size));
+        return make_room(l, l->size);
+    }
+    SN_TRY(sn_open_model_memory(l->name, l->header, l->have, &gguf));
+    SN_TRY(sn_model_from(&gguf, &l->options, &l->model));
+    sn_free(l->header);
+    l->header = NULL;
+    l->complete = true;
+    return SN_OK;
+}
+
 /* Reads the header if it is all there; else asks for twice as many bytes. */
 static sn_status try_header(sn_loading *l) {
+    if (l->have >= 4 && memcmp(l->header, "GGUF", 4) != 0) return try_whole(l);
     partial at_hand = { l->header, l->have, false };
     sn_input input = { .name = l->name, .size = l->size, .read = read_partial,
                        .user = &at_hand };
     const sn_status status = sn_gguf_read(&input, &l->gguf);
     if (status != SN_OK && at_hand.ran_dry && l->have < l->size) {
-        const uint64_t room = 2 * (uint64_t)l->room < l->size ? 2 * (uint64_t)l->room : l->size;
-        uint8_t *more = room <= SIZE_MAX ? sn_grow(l->header, l->room, (size_t)room) : NULL;
-        if (!more) return SN_E_NOMEM;
-        l->header = more;
-        l->room = (size_t)room;
-        return SN_OK;
+        const uint64_t room = 2 * (uint64_t)l->room;
+        return make_room(l, room < l->size ? room : l->size);
     }
     SN_TRY(status);
     l->open = true;

@@ -1,9 +1,10 @@
 /*
- * model.c: from a GGUF file to an immutable model, and what can be asked about it.
+ * model.c: from a file to an immutable model, and what can be asked about it.
  */
 #include "model.h"
 
 #include "fpenv.h"
+#include "import/open.h"
 #include "load.h"
 #include "platform.h"
 #include "text/tokenizer.h"
@@ -18,7 +19,10 @@
 
 /* ---- architectures -------------------------------------------------------------------------- */
 
-static const sn_arch *const architectures[] = { &sn_arch_rwkv7 };
+static const sn_arch *const architectures[] = {
+    &sn_arch_rwkv7, &sn_arch_mamba2, &sn_arch_mamba, &sn_arch_deltanet, &sn_arch_gated_deltanet,
+    &sn_arch_gla, &sn_arch_hgrn2, &sn_arch_sunnynet,
+};
 #define N_ARCHITECTURES (sizeof architectures / sizeof architectures[0])
 
 const sn_arch *sn_arch_find(sn_span name) {
@@ -30,7 +34,12 @@ const sn_arch *sn_arch_find(sn_span name) {
 }
 
 const char *sn_arch_list(void) {
-    return "rwkv7";
+    return "rwkv7, mamba2, mamba, deltanet, gated-deltanet, gla, hgrn2, sunnynet";
+}
+
+sn_status sn_arch_refuse(const char *file, const char *architecture) {
+    return sn_fail(SN_E_UNSUPPORTED, "%.300s: architecture '%.64s' is not supported (supported: "
+                   "%s)", file, architecture, sn_arch_list());
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -125,16 +134,6 @@ static sn_status record_tensors(const sn_gguf *gguf, sn_model *m) {
     return SN_OK;
 }
 
-static sn_status find_architecture(const sn_gguf *gguf, const sn_arch **out) {
-    sn_span name;
-    SN_TRY(sn_gguf_get_text(gguf, "general.architecture", true, &name));
-    *out = sn_arch_find(name);
-    if (*out) return SN_OK;
-    return sn_fail(SN_E_UNSUPPORTED, "%s: architecture '%.*s' is not supported (supported: %s)",
-                   sn_gguf_name(gguf), (int)(name.size < 64 ? name.size : 64), name.data,
-                   sn_arch_list());
-}
-
 static sn_status set_up_execution(sn_model *m, const sn_model_options *options) {
     int32_t threads = options->n_threads;
     SN_TRY(find_backend(options->backend, &m->simd)); /* named by sn_model_check_options */
@@ -153,6 +152,8 @@ static void advise(const sn_model_options *options, const char *line) {
 static sn_status read_tokenizer(const sn_gguf *gguf, const sn_model_options *options,
                                 sn_model *m) {
     const sn_status status = sn_tokenizer_from_gguf(gguf, &m->tokenizer);
+    if (m->tokenizer && *sn_tokenizer_advice(m->tokenizer))
+        advise(options, sn_tokenizer_advice(m->tokenizer));
     if (status != SN_E_UNSUPPORTED) return status;
     m->tokenizer = NULL;
     advise(options, sn_last_error());
@@ -163,15 +164,31 @@ static sn_status read_tokenizer(const sn_gguf *gguf, const sn_model_options *opt
 static void compare_vocabularies(const sn_gguf *gguf, const sn_model_options *options,
                                  const sn_model *m) {
     char line[400];
-    if (!m->tokenizer || sn_tokenizer_vocab(m->tokenizer) == m->vocab) return;
+    if (!m->arch || !m->tokenizer || sn_tokenizer_vocab(m->tokenizer) == m->vocab) return;
     snprintf(line, sizeof line, "%.300s: the tokenizer has %d ids, the model %d",
              sn_gguf_name(gguf), (int)sn_tokenizer_vocab(m->tokenizer), (int)m->vocab);
     advise(options, line);
 }
 
+/* A file that cannot be run can still be looked at, and its tokenizer used. */
+static sn_status find_architecture(const sn_gguf *gguf, const sn_model_options *options,
+                                   sn_model *m) {
+    const char *key = "general.architecture";
+    sn_span name = { "", 0 };
+    SN_TRY(sn_gguf_get_text(gguf, key, !options->header_only, &name));
+    SN_TRY(copy_text(gguf, key, &m->architecture));
+    if (options->header_only && gguf->n_tensors == 0) return SN_OK; /* a vocabulary alone */
+    m->arch = sn_arch_find(name);
+    if (m->arch) return SN_OK;
+    const sn_status refused = sn_arch_refuse(sn_gguf_name(gguf), m->architecture);
+    if (!options->header_only) return refused;
+    if (name.size) advise(options, sn_last_error());
+    return SN_OK;
+}
+
 /* Everything but the tensors' data. */
 static sn_status describe(const sn_gguf *gguf, const sn_model_options *options, sn_model *m) {
-    SN_TRY(find_architecture(gguf, &m->arch));
+    SN_TRY(find_architecture(gguf, options, m));
     m->f32_activations = options->activations == SN_ACTIVATIONS_F32;
     m->max_chunk = options->max_chunk ? options->max_chunk : DEFAULT_MAX_CHUNK;
     m->file_bytes = (double)gguf->file_bytes;
@@ -224,7 +241,7 @@ SN_WORKER static sn_status load(const sn_gguf *gguf, const sn_model_options *opt
     return status;
 }
 
-static sn_status load_and_close(sn_gguf *gguf, const sn_model_options *options, sn_model **out) {
+sn_status sn_model_from(sn_gguf *gguf, const sn_model_options *options, sn_model **out) {
     const sn_fpenv saved = sn_fpenv_enter();
     const sn_status status = load(gguf, options, out);
     sn_fpenv_leave(saved);
@@ -250,20 +267,17 @@ sn_status sn_model_load(const char *path, const sn_model_options *given, sn_mode
     sn_model_options options;
     sn_gguf gguf = { 0 };
     SN_TRY(prepare(given, path, model, &options));
-    SN_TRY(sn_gguf_open(path, &gguf));
-    return load_and_close(&gguf, &options, model);
+    SN_TRY(options.header_only ? sn_open_header(path, &gguf) : sn_open_model(path, &gguf));
+    return sn_model_from(&gguf, &options, model);
 }
 
 sn_status sn_model_load_memory(const void *data, size_t size, const sn_model_options *given,
                                sn_model **model) {
     sn_model_options options;
     sn_gguf gguf = { 0 };
-    sn_input input;
-    sn_memory_cursor cursor;
     SN_TRY(prepare(given, data, model, &options));
-    sn_input_from_memory(&input, "model", data, size, &cursor);
-    SN_TRY(sn_gguf_read(&input, &gguf));
-    return load_and_close(&gguf, &options, model);
+    SN_TRY(sn_open_model_memory("model", data, size, &gguf));
+    return sn_model_from(&gguf, &options, model);
 }
 
 /* The caller's callback may change the floating-point environment, in the middle of a load. */
@@ -275,10 +289,45 @@ static size_t read_source(void *user, void *buffer, size_t bytes) {
     return got;
 }
 
+/* Bytes that have been read already, then those of another input. */
+typedef struct resumed {
+    sn_memory_cursor first;
+    sn_input *rest;
+} resumed;
+
+static size_t read_resumed(void *user, void *buffer, size_t bytes) {
+    resumed *r = user;
+    if (!r->first.left) return r->rest->read(r->rest->user, buffer, bytes);
+    const size_t n = bytes < r->first.left ? bytes : r->first.left;
+    memcpy(buffer, r->first.data, n);
+    r->first.data += n;
+    r->first.left -= n;
+    return n;
+}
+
+/* Other formats than GGUF are read back and forth, so all of the file has to be there. */
+static sn_status load_whole(sn_input *input, const uint8_t *first, size_t n_first,
+                            const sn_model_options *options, sn_model **model) {
+    sn_gguf gguf = { 0 };
+    SN_TRY(sn_open_check_beginning(input->name, first, n_first, input->size));
+    if (input->size > SIZE_MAX)
+        return sn_fail(SN_E_NOMEM, "%.300s: larger than the address space", input->name);
+    uint8_t *bytes = sn_alloc((size_t)input->size);
+    if (!bytes) return SN_E_NOMEM;
+    memcpy(bytes, first, n_first);
+    sn_status status = sn_input_read(input, bytes + n_first, (size_t)input->size - n_first);
+    if (status == SN_OK)
+        status = sn_open_model_memory(input->name, bytes, (size_t)input->size, &gguf);
+    if (status == SN_OK) status = sn_model_from(&gguf, options, model);
+    sn_free(bytes);
+    return status;
+}
+
 sn_status sn_model_load_source(const sn_source *source, const sn_model_options *given,
                                sn_model **model) {
     sn_model_options options;
     sn_gguf gguf = { 0 };
+    uint8_t first[SN_BEGINNING_BYTES] = { 0 };
     SN_TRY(prepare(given, source, model, &options));
     if (source->struct_size < sizeof *source || !source->read)
         return sn_fail(SN_E_INVAL, "source: %s", source->read ? "struct_size is too small"
@@ -286,8 +335,14 @@ sn_status sn_model_load_source(const sn_source *source, const sn_model_options *
     sn_source own = *source;
     sn_input input = { .name = source->name ? source->name : "model", .size = source->size,
                        .read = read_source, .user = &own };
-    SN_TRY(sn_gguf_read(&input, &gguf));
-    return load_and_close(&gguf, &options, model);
+    const size_t n = input.size < sizeof first ? (size_t)input.size : sizeof first;
+    SN_TRY(sn_input_read(&input, first, n));
+    if (n < 4 || memcmp(first, "GGUF", 4) != 0)
+        return load_whole(&input, first, n, &options, model);
+    resumed r = { { first, n }, &input };
+    sn_input whole = { .name = input.name, .size = input.size, .read = read_resumed, .user = &r };
+    SN_TRY(sn_gguf_read(&whole, &gguf));
+    return sn_model_from(&gguf, &options, model);
 }
 
 void sn_model_free(sn_model *model) {
@@ -297,6 +352,7 @@ void sn_model_free(sn_model *model) {
     sn_tokenizer_destroy(model->tokenizer);
     sn_free(model->weights);
     sn_free(model->tensors);
+    sn_free(model->architecture);
     sn_free(model->name);
     sn_free(model->chat_template);
     sn_free(model);
@@ -319,7 +375,7 @@ sn_status sn_model_get_info(const sn_model *m, sn_model_info *info) {
                        (unsigned)info->struct_size, sizeof *info);
     *info = (sn_model_info){
         .struct_size = info->struct_size,
-        .architecture = m->arch->name,
+        .architecture = m->architecture,
         .name = m->name,
         .backend = m->simd ? m->simd->name : "",
         .chat_template = m->chat_template,
@@ -347,7 +403,7 @@ sn_status sn_model_get_tensor(const sn_model *m, int32_t index, sn_tensor_info *
         return sn_fail(SN_E_INVAL, "tensor info: struct_size is %u, expected %zu",
                        (unsigned)info->struct_size, sizeof *info);
     if (index < 0 || (size_t)index >= m->n_tensors)
-        return sn_fail(SN_E_INVAL, "tensor %d is outside 0..%zu", (int)index, m->n_tensors - 1);
+        return sn_fail(SN_E_INVAL, "tensor %d is none of the %zu", (int)index, m->n_tensors);
     const sn_tensor_record *t = &m->tensors[index];
     *info = (sn_tensor_info){
         .struct_size = info->struct_size,

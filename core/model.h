@@ -43,7 +43,8 @@ typedef struct sn_tensor_record {
 } sn_tensor_record;
 
 struct sn_model {
-    const sn_arch *arch;
+    const sn_arch *arch; /* NULL: a header_only model of an architecture that is not supported */
+    char *architecture;  /* its name, "" if the file has none */
     const sn_simd *simd; /* NULL for a header_only model */
     sn_pool *pool;
     bool f32_activations;
@@ -73,6 +74,10 @@ const sn_arch *sn_arch_find(sn_span name);
 /* "rwkv7, ..." for error texts. */
 const char *sn_arch_list(void);
 
-extern const sn_arch sn_arch_rwkv7;
+/* SN_E_UNSUPPORTED, with a line that names the architecture and what is supported. */
+sn_status sn_arch_refuse(const char *file, const char *architecture);
+
+extern const sn_arch sn_arch_rwkv7, sn_arch_mamba2, sn_arch_mamba, sn_arch_gla, sn_arch_deltanet,
+    sn_arch_gated_deltanet, sn_arch_hgrn2, sn_arch_sunnynet;
 
 #endif

@@ -28,6 +28,15 @@ const testModel = (name, modes) => ({
   modes,
 });
 
+/* The other architectures; `folder` has the golden that belongs to the checkpoint. */
+const familyModel = (folder, type, modes, path = `models/test/${folder}.${type}.gguf`) => ({
+  name: `${folder}.${type}`,
+  path: root + path,
+  text: 'golden-48',
+  tokens: json(`family/${folder}/golden.json`).token_ids,
+  modes,
+});
+
 /*
  * Float matrices have one mode. So has the bundled model here, to save time: in the other it runs
  * the kernels of rwkv7-k256.q8_0.
@@ -38,6 +47,17 @@ const MODELS = [
   testModel('rwkv7-k256.q8_0', BOTH),
   testModel('rwkv7-k256.q4_0', BOTH),
   testModel('rwkv7-k256.q4_k_m', BOTH),
+  testModel('rwkv7-k256.q2_k', ['int8']),
+  familyModel('mamba2-micro', 'f16', ['f32'],
+    'tests/data/family/mamba2-micro/mamba2-micro.f16.gguf'),
+  familyModel('mamba2-micro-g2', 'q8_0', BOTH),
+  familyModel('mamba-micro', 'f16', ['f32']),
+  familyModel('deltanet-micro', 'q8_0', ['int8']),
+  familyModel('gated-deltanet-micro', 'bf16', ['f32']),
+  familyModel('gla-micro', 'q4_0', ['int8']),
+  familyModel('hgrn2-micro', 'f16', ['f32']),
+  familyModel('sunnynet-micro', 'q8_0', ['int8']),
+  familyModel('sunnynet-micro-ablation', 'f16', ['f32']),
   {
     name: 'rwkv7-fairy',
     path: `${root}models/rwkv7-fairy.gguf`,

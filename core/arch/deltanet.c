@@ -1,0 +1,159 @@
+/*
+ * deltanet.c: DeltaNet, Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule
+ * over Sequence Length". Checked against float64 goldens of an independent reference and against
+ * the explicit form of the recurrence (tests/family-golden.test.mjs, recurrence-forms.test.mjs).
+ * Names of keys and tensors: docs/formats.md.
+ *
+ * H heads of K keys and V values. State per layer, float32: inputs of the convolutions of q, k, v
+ * (if the model has them), [taps - 1][width], oldest first; S[H][K keys][V values].
+ */
+#include "delta.h"
+#include "fla.h"
+
+typedef struct layer {
+    sn_fla_layer frame;
+    sn_fla_projection q, k, v;  /* (H K, D) twice, (H V, D) */
+    sn_matrix beta;             /* (H, D); none: beta is constant */
+    sn_matrix gate, out;        /* (H V, D) or none, (D, H V) */
+    const float *head_norm;     /* [V] */
+} layer;
+
+enum { SILU, RELU, ELU, IDENTITY }; /* as in the key */
+
+typedef struct weights {
+    sn_fla frame;
+    int activation; /* of q and k */
+    int by_sum;     /* q and k are divided by their sum, not by their L2 norm */
+    float beta_scale;
+    layer layers[];
+} weights;
+
+typedef struct work {
+    sn_fla_work fla;
+    const weights *W;
+    size_t H, K, V;
+    float *q, *k, *b;    /* [T][H K] */
+    float *v, *y, *gate; /* [T][H V] */
+    float *beta;         /* [T][H] */
+} work;
+
+/* ---- loading ----------------------------------------------------------------------------- */
+
+static sn_status bind_keys(sn_binder *b, weights *W) {
+    static const char *const activations[] = { "silu", "relu", "elu", "identity", NULL };
+    static const char *const norms[] = { "l2", "sum", NULL };
+    W->beta_scale = 1.0f;
+    SN_TRY(sn_bind_choice(b, "qk_activation", activations, &W->activation));
+    SN_TRY(sn_bind_choice(b, "qk_norm", norms, &W->by_sum));
+    return sn_bind_f32(b, "beta_scale", &W->beta_scale);
+}
+
+static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {
+    const uint64_t D = (uint64_t)b->model->n_embd, H = (uint64_t)W->frame.H;
+    const uint64_t keys = H * (uint64_t)W->frame.K, values = H * (uint64_t)W->frame.V;
+    SN_TRY(sn_fla_bind_layer(b, &l->frame));
+    SN_TRY(sn_fla_bind_projection(b, "attn_q", keys, &l->q));
+    SN_TRY(sn_fla_bind_projection(b, "attn_k", keys, &l->k));
+    SN_TRY(sn_fla_bind_projection(b, "attn_v", values, &l->v));
+    SN_TRY(sn_bind_matrix_or(b, "attn_beta.weight", H, D, &l->beta));
+    SN_TRY(sn_bind_vector(b, "attn_head_norm.weight", (uint64_t)W->frame.V, &l->head_norm));
+    SN_TRY(sn_bind_matrix_or(b, "attn_gate.weight", values, D, &l->gate));
+    return sn_bind_matrix(b, "attn_output.weight", D, values, &l->out);
+}
+
+static void take_arrays(work *w, const sn_model *m) {
+    const weights *W = w->W = m->weights;
+    w->H = (size_t)W->frame.H;
+    w->K = (size_t)W->frame.K;
+    w->V = (size_t)W->frame.V;
+    const size_t keys = w->H * w->K, values = w->H * w->V;
+    sn_fla_take_arrays(&w->fla, m, keys > values ? keys : values);
+    w->q = sn_pass_take(&w->fla.pass, keys);
+    w->k = sn_pass_take(&w->fla.pass, keys);
+    w->b = sn_pass_take(&w->fla.pass, keys);
+    w->v = sn_pass_take(&w->fla.pass, values);
+    w->y = sn_pass_take(&w->fla.pass, values);
+    w->gate = sn_pass_take(&w->fla.pass, values);
+    w->beta = sn_pass_take(&w->fla.pass, w->H);
+}
+
+static uint64_t layer_state_floats(const weights *W) {
+    const uint64_t H = (uint64_t)W->frame.H, K = (uint64_t)W->frame.K, V = (uint64_t)W->frame.V;
+    return sn_fla_history(&W->frame, H * (2 * K + V)) + H * K * V;
+}
+
+static sn_status bind(sn_loader *loader, sn_model *m) {
+    sn_binder b = sn_binder_of(loader, m);
+    SN_TRY(sn_bind_common(&b));
+    SN_TRY(sn_bind_vocabulary(&b));
+    SN_TRY(sn_loader_weights(loader, sizeof(weights) + (size_t)m->n_layers * sizeof(layer)));
+    weights *W = m->weights;
+    SN_TRY(sn_fla_bind(&b));
+    SN_TRY(bind_keys(&b, W));
+    for (b.layer = 0; b.layer < m->n_layers; b.layer++)
+        SN_TRY(bind_layer(&b, W, &W->layers[b.layer]));
+    SN_TRY(sn_bind_state(&b, layer_state_floats(W)));
+    work w = { .fla = { .pass = { .taken = (size_t)m->n_embd } } };
+    take_arrays(&w, m);
+    m->scratch_floats = w.fla.pass.taken;
+    return SN_OK;
+}
+
+/* ---- computing ---------------------------------------------------------------------------- */
+
+static void activate(const sn_simd *simd, int which, float *x, size_t n) {
+    switch (which) {
+    case SILU: simd->silu(x, x, n); break;
+    case RELU: simd->relu(x, x, n); break;
+    case ELU: simd->elu_plus_one(x, x, n); break;
+    default: break; /* IDENTITY */
+    }
+}
+
+static void strengths(work *w, const layer *l) {
+    const sn_pass *pass = &w->fla.pass;
+    const size_t n = pass->T * w->H;
+    if (l->beta.rows) {
+        sn_pass_linear(pass, &l->beta, w->beta, w->fla.h);
+        sn_delta_strength(pass, w->beta, w->W->beta_scale, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) w->beta[i] = w->W->beta_scale;
+}
+
+static void mix(sn_fla_work *fla, int32_t number) {
+    work *w = (work *)(void *)fla; /* its first member */
+    const layer *l = &w->W->layers[number];
+    const sn_pass *pass = &fla->pass;
+    const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
+    sn_fla_project(fla, &l->q, w->q);
+    sn_fla_project(fla, &l->k, w->k);
+    sn_fla_project(fla, &l->v, w->v);
+    activate(pass->simd, w->W->activation, w->q, T * H * K);
+    activate(pass->simd, w->W->activation, w->k, T * H * K);
+    pass->simd->silu(w->v, w->v, T * H * V);
+    sn_delta_normalize(pass, w->q, w->k, H, K, w->W->by_sum);
+    strengths(w, l);
+    sn_delta_rule(&(sn_delta){ .pass = pass, .H = H, .Hv = H, .K = K, .V = V,
+                               .state = fla->history, .q = w->q, .k = w->k, .beta = w->beta,
+                               .v = w->v, .b = w->b, .y = w->y });
+    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps, &l->gate,
+                         w->gate);
+    sn_pass_linear(pass, &l->out, fla->out, w->y);
+}
+
+static const sn_fla_layer *layer_of(const sn_model *m, int32_t number) {
+    return &((const weights *)m->weights)->layers[number].frame;
+}
+
+static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, size_t n_tokens,
+                    const sn_segment *segments, size_t n_segments, float *logits,
+                    size_t first_logits) {
+    const weights *W = m->weights;
+    work w = { .fla = { .pass = sn_pass_begin(m, exec, &W->frame.embedding, tokens, n_tokens,
+                                              segments, n_segments) } };
+    take_arrays(&w, m);
+    sn_fla_forward(&w.fla, layer_of, (size_t)layer_state_floats(W), mix, logits, first_logits);
+}
+
+const sn_arch sn_arch_deltanet = { .name = "deltanet", .bind = bind, .forward = forward };

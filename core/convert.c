@@ -2,78 +2,17 @@
  * Rewrites a model file: other types, or panels instead of rows. Tensors pass through in steps
  * of at most 16 rows or STEP elements, so memory does not grow with the model.
  */
+#include "convert_types.h"
+#include "export/export.h"
 #include "formats/gguf_write.h"
+#include "import/open.h"
+#include "load.h"
 #include "quant/packed.h"
 #include "worker.h"
 
 #include <string.h>
 
 #define STEP (1u << 18) /* elements at a time of a tensor that is not packed; whole blocks */
-
-/* ---- which type a tensor takes (docs/formats.md, "convert") ------------------------------ */
-
-typedef enum tensor_role {
-    ROLE_MATRIX, ROLE_LOW_RANK, ROLE_DECAY_LOW_RANK, ROLE_OTHER
-} tensor_role;
-
-static const struct {
-    const char *name; /* without "blk.N." and ".weight" */
-    tensor_role role;
-} rwkv7_roles[] = {
-    {"token_embd", ROLE_MATRIX},
-    {"output", ROLE_MATRIX},
-    {"time_mix_receptance", ROLE_MATRIX},
-    {"time_mix_key", ROLE_MATRIX},
-    {"time_mix_value", ROLE_MATRIX},
-    {"time_mix_output", ROLE_MATRIX},
-    {"channel_mix_key", ROLE_MATRIX},
-    {"channel_mix_value", ROLE_MATRIX},
-    {"time_mix_w1", ROLE_DECAY_LOW_RANK},
-    {"time_mix_w2", ROLE_DECAY_LOW_RANK},
-    {"time_mix_a1", ROLE_LOW_RANK},
-    {"time_mix_a2", ROLE_LOW_RANK},
-    {"time_mix_v1", ROLE_LOW_RANK},
-    {"time_mix_v2", ROLE_LOW_RANK},
-    {"time_mix_g1", ROLE_LOW_RANK},
-    {"time_mix_g2", ROLE_LOW_RANK},
-};
-
-/* True if `name` is `base`, with or without "blk.N." before and ".weight" behind. */
-static bool is_named(const char *name, const char *base) {
-    if (!strncmp(name, "blk.", 4)) {
-        const char *dot = strchr(name + 4, '.');
-        if (dot) name = dot + 1;
-    }
-    size_t length = strlen(base);
-    return !strncmp(name, base, length) && (!name[length] || !strcmp(name + length, ".weight"));
-}
-
-static tensor_role role_of(const char *name) {
-    for (size_t i = 0; i < sizeof rwkv7_roles / sizeof rwkv7_roles[0]; i++)
-        if (is_named(name, rwkv7_roles[i].name)) return rwkv7_roles[i].role;
-    return ROLE_OTHER;
-}
-
-static bool is_float(const sn_type *type) {
-    return type->id == SN_TYPE_F32 || type->id == SN_TYPE_F16 || type->id == SN_TYPE_BF16;
-}
-
-/* The type that a tensor of this name, type and row length takes when `wanted` is asked for. */
-static const sn_type *target_type(const char *name, bool is_matrix, const sn_type *source,
-                                  uint64_t k, const sn_type *wanted) {
-    const sn_type *f32 = sn_type_find(SN_TYPE_F32);
-    const sn_type *float_source = is_float(source) ? source : f32;
-    switch (is_matrix ? role_of(name) : ROLE_OTHER) {
-    case ROLE_MATRIX:
-        return k % wanted->block ? float_source : wanted;
-    case ROLE_LOW_RANK: /* small, and their rounding goes through every channel */
-        return is_float(wanted) ? wanted : float_source;
-    case ROLE_DECAY_LOW_RANK: /* the decay is close to 1: 16 bits would shorten the memory */
-        return is_float(wanted) ? f32 : float_source;
-    default:
-        return source->decode ? f32 : source;
-    }
-}
 
 /* ---- the plan: what becomes of each tensor ------------------------------------------------ */
 
@@ -86,11 +25,13 @@ typedef struct tensor_plan {
 
 typedef struct convert_job {
     const sn_gguf *gguf;
+    const sn_loader *roles; /* what the architecture makes of each tensor */
     const sn_convert_options *options;
-    const sn_type *wanted; /* NULL: keep types */
-    sn_packed packed;      /* of the input */
-    tensor_plan *plans;    /* one for each tensor */
-    uint64_t n_packed;     /* matrices that become panels */
+    const sn_mix *mix;  /* NULL: keep types */
+    bool tied;          /* there is no output but the embedding */
+    sn_packed packed;   /* of the input */
+    tensor_plan *plans; /* one for each tensor */
+    uint64_t n_packed;  /* matrices that become panels */
     sn_gguf_writer *writer;
     uint64_t bytes_done; /* of the input's tensors */
     uint64_t bytes_total;
@@ -103,9 +44,17 @@ static sn_status not_finite(const convert_job *job, const tensor_plan *plan) {
                    sn_gguf_name(job->gguf), plan->tensor->name);
 }
 
-static bool can_pack(const tensor_plan *plan, bool is_matrix) {
-    return is_matrix && sn_panel_supports(plan->target) && plan->k <= SN_PACKED_MAX_K &&
-           plan->rows <= UINT32_MAX && !is_named(plan->tensor->name, "token_embd");
+static bool can_pack(const tensor_plan *plan, sn_role role) {
+    return role == SN_ROLE_MATRIX && sn_panel_supports(plan->target) && plan->rows > 1 &&
+           plan->k <= SN_PACKED_MAX_K && plan->rows <= UINT32_MAX;
+}
+
+/* Matrices that nobody uses (the first layer's dummies of RWKV-7) are still treated as such. */
+static sn_role role_of(const convert_job *job, uint64_t index, bool two_dims) {
+    const char *name = job->gguf->tensors[index].name;
+    const sn_role role = sn_load_role(job->roles, (size_t)index);
+    if (role == SN_ROLE_UNUSED && two_dims && sn_mix_spares(name)) return SN_ROLE_MATRIX;
+    return role;
 }
 
 static sn_status make_plan(const convert_job *job, uint64_t index, tensor_plan *out) {
@@ -121,11 +70,13 @@ static sn_status make_plan(const convert_job *job, uint64_t index, tensor_plan *
         plan.rows = matrix->rows;
         plan.from_panels = true;
     }
-    bool is_matrix = matrix || tensor->n_dims == 2;
+    const sn_role role = role_of(job, index, matrix || tensor->n_dims == 2);
     plan.target = plan.source;
-    if (job->wanted)
-        plan.target = target_type(tensor->name, is_matrix, plan.source, plan.k, job->wanted);
-    plan.to_panels = job->options->packed && can_pack(&plan, is_matrix);
+    if (job->mix) {
+        const sn_mix_tensor facts = {tensor->name, role, plan.source, plan.k, job->tied};
+        plan.target = sn_mix_type(job->mix, &facts);
+    }
+    plan.to_panels = job->options->packed && can_pack(&plan, role);
     *out = plan;
     if (plan.target != plan.source && !plan.source->decode)
         return sn_fail(SN_E_UNSUPPORTED, "%.300s: tensor '%s': type %s cannot be converted",
@@ -184,18 +135,8 @@ static bool key_starts(const sn_gguf_value *value, const char *prefix) {
 static bool is_dropped(const convert_job *job, const sn_gguf_value *value) {
     return key_is(value, "general.alignment") || key_starts(value, "split.") ||
            key_starts(value, "sunnynet.panel.") ||
-           (job->wanted && key_is(value, "general.file_type"));
-}
-
-/* general.file_type, as llama.cpp numbers files by the type of most of their tensors */
-static uint32_t file_type(const sn_type *type) {
-    switch (type->id) {
-    case SN_TYPE_F32: return 0;
-    case SN_TYPE_F16: return 1;
-    case SN_TYPE_Q4_0: return 2;
-    case SN_TYPE_Q8_0: return 7;
-    default: return 32; /* BF16 */
-    }
+           key_is(value, "sunnynet.tokenizer.problem") ||
+           (job->mix && key_is(value, "general.file_type"));
 }
 
 static void fill_panel_keys(const convert_job *job, const char **names, uint32_t *types,
@@ -235,10 +176,10 @@ static sn_status put_metadata(const convert_job *job) {
         const sn_gguf_value *value = &job->gguf->values[i];
         if (!is_dropped(job, value)) SN_TRY(sn_gguf_put_value(job->writer, value));
     }
-    if (job->wanted)
-        SN_TRY(sn_gguf_put_u32(job->writer, "general.file_type", file_type(job->wanted)));
+    if (job->mix)
+        SN_TRY(sn_gguf_put_u32(job->writer, "general.file_type", job->mix->file_type));
     /* readers expect the version of the block formats beside quantised tensors; it is 2 */
-    bool quantised = job->wanted && !is_float(job->wanted);
+    bool quantised = job->mix && sn_mix_quantises(job->mix);
     if (quantised && !sn_gguf_find(job->gguf, "general.quantization_version"))
         SN_TRY(sn_gguf_put_u32(job->writer, "general.quantization_version", 2));
     return job->n_packed ? put_panel_keys(job) : SN_OK;
@@ -331,21 +272,10 @@ static sn_status convert_tensor(convert_job *job, const tensor_plan *plan) {
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static sn_status check_architecture(const sn_gguf *gguf) {
-    sn_span name = {NULL, 0};
-    SN_TRY(sn_gguf_get_text(gguf, "general.architecture", true, &name));
-    if (name.size == 5 && !memcmp(name.data, "rwkv7", 5)) return SN_OK;
-    return sn_fail(SN_E_UNSUPPORTED,
-                   "%.300s: architecture '%.*s' cannot be converted (supported: rwkv7)",
-                   sn_gguf_name(gguf), (int)(name.size < 64 ? name.size : 64), name.data);
-}
-
 /* The output replaces a file of that name in the end: it must be no part of the input. */
 static sn_status check_output(const sn_gguf *gguf, const char *out) {
-    for (uint64_t i = 0; i < gguf->n_parts; i++)
-        if (gguf->parts[i].path && sn_platform_same_file(gguf->parts[i].path, out))
-            return sn_fail(SN_E_INVAL, "%.300s: is the input; write to another file", out);
-    return SN_OK;
+    if (!sn_opened_from(gguf, out)) return SN_OK;
+    return sn_fail(SN_E_INVAL, "%.300s: is the input; write to another file", out);
 }
 
 static sn_status write_file(convert_job *job, const char *out) {
@@ -360,40 +290,65 @@ static sn_status write_file(convert_job *job, const char *out) {
     return sn_gguf_writer_finish(writer);
 }
 
+static void free_job(convert_job *job) {
+    sn_gguf_writer_discard(job->writer);
+    sn_packed_free(&job->packed);
+    sn_free(job->plans);
+    sn_free(job->values);
+    sn_free(job->source);
+    sn_free(job->target);
+    sn_free(job->panel);
+}
+
+/* The model's architecture names its tensors, as when it is loaded. */
 static sn_status convert_gguf(const sn_gguf *gguf, const char *out,
-                              const sn_convert_options *options, const sn_type *wanted) {
-    convert_job job = {.gguf = gguf, .options = options, .wanted = wanted};
-    SN_TRY(check_architecture(gguf));
+                              const sn_convert_options *options, const sn_mix *mix) {
+    convert_job job = {.gguf = gguf, .options = options, .mix = mix};
+    job.tied = !sn_gguf_find_tensor(gguf, "output.weight");
+    sn_model *model = NULL;
+    sn_loader *roles = NULL;
+    sn_model_options header_only;
+    sn_model_options_init(&header_only);
+    header_only.header_only = 1;
     SN_TRY(check_output(gguf, out));
-    SN_TRY(sn_packed_read(gguf, &job.packed));
-    sn_status status = write_file(&job, out);
-    sn_gguf_writer_discard(job.writer);
-    sn_packed_free(&job.packed);
-    sn_free(job.plans);
-    sn_free(job.values);
-    sn_free(job.source);
-    sn_free(job.target);
-    sn_free(job.panel);
+    SN_TRY(sn_model_begin(gguf, &header_only, &model, &roles));
+    job.roles = roles;
+    sn_status status = model->arch ? SN_OK : sn_arch_refuse(sn_gguf_name(gguf), model->architecture);
+    if (status == SN_OK) status = sn_packed_read(gguf, &job.packed);
+    if (status == SN_OK) status = write_file(&job, out);
+    free_job(&job);
+    sn_load_free(roles);
+    sn_model_free(model);
     return status;
 }
 
-static sn_status find_type(const char *name, const sn_type **type) {
-    if (!name) return SN_OK;
-    *type = sn_type_by_name(name);
-    if (*type && (*type)->encode) return SN_OK;
-    return sn_fail(SN_E_UNSUPPORTED,
-                   "type '%.40s' cannot be written (supported: f32, f16, bf16, q8_0, q4_0)", name);
+static sn_status convert_to_blob(const sn_gguf *gguf, const char *out,
+                                 const sn_convert_options *options) {
+    SN_TRY(check_output(gguf, out));
+    return sn_blob_write(gguf, out, options->progress, options->progress_user);
+}
+
+static sn_status check_format(const sn_convert_options *options, bool *blob) {
+    *blob = options->format && !strcmp(options->format, "blob");
+    if (*blob && (options->type || options->packed))
+        return sn_fail(SN_E_INVAL, "a blob is float32: it takes no type and no panels");
+    if (*blob || !options->format || !strcmp(options->format, "gguf")) return SN_OK;
+    return sn_fail(SN_E_UNSUPPORTED, "format '%.40s' cannot be written (supported: gguf, blob)",
+                   options->format);
 }
 
 SN_WORKER static sn_status convert(const char *in, const char *out,
                                    const sn_convert_options *options) {
-    const sn_type *wanted = NULL;
+    const sn_mix *mix;
     sn_gguf gguf = {0};
-    SN_TRY(find_type(options->type, &wanted));
+    bool blob;
+    SN_TRY(sn_mix_find(options->type, &mix));
+    SN_TRY(check_format(options, &blob));
     if (sn_platform_same_file(in, out))
         return sn_fail(SN_E_INVAL, "%.300s: is the input; write to another file", out);
-    SN_TRY(sn_gguf_open(in, &gguf));
-    sn_status status = convert_gguf(&gguf, out, options, wanted);
+    SN_TRY(sn_open_model(in, &gguf));
+    sn_status status = blob ? convert_to_blob(&gguf, out, options)
+                            : convert_gguf(&gguf, out, options, mix);
     sn_gguf_close(&gguf);
     return status;
 }

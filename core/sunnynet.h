@@ -125,7 +125,8 @@ typedef struct sn_model_options {
     const char *backend;     /* NULL: sn_backend_default() */
     int32_t n_threads;       /* 0: chosen from cores, quota and model size */
     int32_t activations;     /* SN_ACTIVATIONS_*; f32, f16 and bf16 matrices ignore it */
-    int32_t header_only;     /* 1: read metadata and tokenizer, no weights; no states then */
+    int32_t header_only;     /* 1: read metadata and tokenizer, no weights, of any architecture; no
+                              * states then */
     int32_t max_chunk;       /* tokens computed together by prefill; 0: 32 */
     sn_progress_fn progress; /* may be NULL */
     void *progress_user;
@@ -137,18 +138,21 @@ typedef struct sn_model_options {
 SN_API void sn_model_options_init(sn_model_options *options);
 
 /*
- * Loads a model from a GGUF file (or the first part of a split one; the other parts are
- * found beside it). options may be NULL. Nothing is expanded: the weights take about the
- * room they take in the file. On failure *model is untouched and nothing stays allocated.
+ * Loads a model from what lies at `path`, found out by content: a GGUF file (or the first part of
+ * a split one), a Hugging Face folder (config.json, safetensors or pytorch_model.bin, tokenizer), a
+ * safetensors file, a PyTorch archive (.pth, .pt), a packed blob; what belongs to it (shards,
+ * config, tokenizer) is looked for beside it. options may be NULL. Nothing is expanded: the
+ * weights take about the room they take in the file. On failure *model is untouched and nothing
+ * stays allocated.
  */
 SN_API sn_status sn_model_load(const char *path, const sn_model_options *options,
                                sn_model **model);
 
-/* The same from `size` bytes at `data`, which are not needed after the call. */
+/* The same from `size` bytes of one file at `data`, which are not needed after the call. */
 SN_API sn_status sn_model_load_memory(const void *data, size_t size,
                                       const sn_model_options *options, sn_model **model);
 
-/* The same from bytes that come in order. */
+/* The same from bytes that come in order. All formats but GGUF are collected first. */
 SN_API sn_status sn_model_load_source(const sn_source *source, const sn_model_options *options,
                                       sn_model **model);
 
@@ -312,7 +316,8 @@ SN_API double sn_batch_weight_bytes_read(const sn_batch *batch);
 
 /* ---- tokenizer ---------------------------------------------------------------------- */
 
-/* From an RWKV world vocabulary file (lines of: id, Python literal, length). */
+/* From a tokenizer.json, tokenizer.model or RWKV vocabulary file, a folder that holds one, or a
+ * GGUF file or folder of a model of whatever architecture. */
 SN_API sn_status sn_tokenizer_load(const char *path, sn_tokenizer **tokenizer);
 
 /* Only for tokenizers from sn_tokenizer_load. */
@@ -321,7 +326,10 @@ SN_API void sn_tokenizer_free(sn_tokenizer *tokenizer);
 /* Number of ids, the unused ones included. */
 SN_API int32_t sn_tokenizer_vocab(const sn_tokenizer *tokenizer);
 
-/* "rwkv"; a static string. */
+/*
+ * A static string: "rwkv" (the longest token that fits), "gpt2" (byte-level BPE), "llama" (BPE
+ * over characters, those unknown as bytes), "sunnynet" (BPE over characters).
+ */
 SN_API const char *sn_tokenizer_kind(const sn_tokenizer *tokenizer);
 
 /* Ids of the begin, end-of-text and end-of-turn tokens; -1 where there is none. */
@@ -329,13 +337,28 @@ SN_API int32_t sn_tokenizer_bos(const sn_tokenizer *tokenizer);
 SN_API int32_t sn_tokenizer_eos(const sn_tokenizer *tokenizer);
 SN_API int32_t sn_tokenizer_eot(const sn_tokenizer *tokenizer);
 
+#define SN_ENCODE_SPECIAL 1 /* control tokens written out in the text become their ids */
+#define SN_ENCODE_ENDS 2    /* adds what the file says belongs at the ends: bos, eos */
+#define SN_ENCODE_BEGIN 4   /* adds only what belongs at the beginning, for a text that goes on */
+
 /*
  * Turns `bytes` bytes of text (any bytes, valid UTF-8 or not) into ids. *n receives the number
  * of ids needed; at most `capacity` are stored. Call again with more room if *n > capacity.
- * Control tokens are never made from text. Nothing is added at either end.
+ * flags is a sum of SN_ENCODE_*. Added tokens that are no control tokens are always found.
+ * SN_E_INVAL if there is no token for a part of the text, which the line of sn_last_error() then
+ * names. Works in memory that it frees again. For text that came from outside, such as what a
+ * user typed into a chat, leave SN_ENCODE_SPECIAL out.
  */
+SN_API sn_status sn_tokenizer_encode_with(const sn_tokenizer *tokenizer, const char *text,
+                                          size_t bytes, int32_t flags, int32_t *ids,
+                                          int32_t capacity, int32_t *n);
+
+/* The same with flags 0: control tokens are never made from text, nothing is added at the ends. */
 SN_API sn_status sn_tokenizer_encode(const sn_tokenizer *tokenizer, const char *text,
                                      size_t bytes, int32_t *ids, int32_t capacity, int32_t *n);
+
+/* 1 if id is a control token (begin or end of a text or turn, and the like), else 0. */
+SN_API int32_t sn_tokenizer_special(const sn_tokenizer *tokenizer, int32_t id);
 
 /*
  * The bytes of one token: possibly part of a character, possibly none (control and unused
@@ -343,6 +366,10 @@ SN_API sn_status sn_tokenizer_encode(const sn_tokenizer *tokenizer, const char *
  */
 SN_API sn_status sn_tokenizer_token(const sn_tokenizer *tokenizer, int32_t id,
                                     const char **bytes, size_t *length);
+
+/* The text of one token as it stands in the file, that of a control token ("</s>") included. */
+SN_API sn_status sn_tokenizer_text(const sn_tokenizer *tokenizer, int32_t id,
+                                   const char **text, size_t *length);
 
 /* ---- text as it is generated -------------------------------------------------------- */
 
@@ -353,7 +380,8 @@ typedef struct sn_text sn_text;
  * become one come out as U+FFFD), and generation ends before the first of the `n_stops` stop
  * strings, wherever it lies across tokens. Text that might begin a stop string is held back
  * until that is decided. The stops are copied; empty ones are refused. The tokenizer must
- * outlive the stream.
+ * outlive the stream. Where the tokenizer puts a space in front of texts, one space at the very
+ * beginning is left out.
  */
 SN_API sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *stops,
                              int32_t n_stops, sn_text **text);
@@ -368,6 +396,77 @@ SN_API sn_status sn_text_push(sn_text *text, int32_t id, const char **out, size_
 
 /* What was held back at the end; an incomplete character becomes U+FFFD. Starts afresh. */
 SN_API sn_status sn_text_finish(sn_text *text, const char **out, size_t *length);
+
+/* ---- chat --------------------------------------------------------------------------- */
+
+#define SN_CHAT_TEXT 96
+#define SN_CHAT_STOPS 4
+#define SN_CHAT_ENDS 3
+
+#define SN_CHAT_BY_NAME 0      /* the caller named the format */
+#define SN_CHAT_TEMPLATE 1     /* the file's chat template is of its family */
+#define SN_CHAT_ARCHITECTURE 2 /* the file has no template; its architecture is known for it */
+
+/*
+ * How the turns of a chat are written for a model:
+ *
+ *   start
+ *   system_prefix ... system_suffix
+ *   user_prefix ... user_suffix  assistant_prefix ANSWER assistant_suffix  user_prefix ...
+ *
+ * Texts end with a NUL. Control tokens stand in them as they are written: sn_chat_encode makes
+ * ids of them. What a template does besides (default system messages, tools, dates) is left out.
+ */
+typedef struct sn_chat_format {
+    uint32_t struct_size;      /* in: sizeof(sn_chat_format) */
+    const char *name;          /* a static string: "rwkv-world", "chatml", ... */
+    int32_t source;            /* SN_CHAT_* */
+    int32_t has_system;        /* 0: there are no system messages */
+    int32_t system_inside;     /* 1: they stand in the first turn, behind its user_prefix */
+    int32_t trims;             /* 1: messages have no white space at their ends */
+    int32_t one_paragraph;     /* 1: an empty line ends a message, so it holds none */
+    char start[SN_CHAT_TEXT];  /* once, before everything */
+    char system_prefix[SN_CHAT_TEXT], system_suffix[SN_CHAT_TEXT];
+    char user_prefix[SN_CHAT_TEXT], user_suffix[SN_CHAT_TEXT];
+    char assistant_prefix[SN_CHAT_TEXT]; /* opens the answer */
+    char assistant_suffix[SN_CHAT_TEXT]; /* closes it */
+    int32_t n_stops;
+    char stops[SN_CHAT_STOPS][SN_CHAT_TEXT]; /* texts that an answer ends before */
+    int32_t end_ids[SN_CHAT_ENDS]; /* tokens that end an answer; -1: none */
+} sn_chat_format;
+
+/* The formats that are known. NULL if index is out of range. */
+SN_API int32_t sn_chat_count(void);
+SN_API const char *sn_chat_name(int32_t index);
+
+/*
+ * The format of this name. The tokenizer gives the texts of its control tokens and the ids of
+ * end_ids; with NULL the texts of begin and end are empty. SN_E_INVAL if there is no such format;
+ * SN_E_UNSUPPORTED if the tokenizer lacks the end-of-text token that it is written with.
+ */
+SN_API sn_status sn_chat_named(const char *name, const sn_tokenizer *tokenizer,
+                               sn_chat_format *format);
+
+/* The format whose marks a chat template (Jinja) carries. SN_E_UNSUPPORTED if it is of no known
+ * family. */
+SN_API sn_status sn_chat_of_template(const char *chat_template, const sn_tokenizer *tokenizer,
+                                     sn_chat_format *format);
+
+/*
+ * The format of a model: by its template, without one by its architecture. `tokenizer` NULL: the
+ * model's. SN_E_UNSUPPORTED if the file names none, or one that is not known.
+ */
+SN_API sn_status sn_model_chat(const sn_model *model, const sn_tokenizer *tokenizer,
+                               sn_chat_format *format);
+
+/*
+ * The ids of a message and the format's texts around it (NULL: none), encoded as one text; n, ids
+ * and capacity as in sn_tokenizer_encode_with. Control tokens in `before` and `after` become their
+ * ids; the message, which came from outside, never makes one.
+ */
+SN_API sn_status sn_chat_encode(const sn_tokenizer *tokenizer, const char *before,
+                                const char *message, size_t bytes, const char *after,
+                                int32_t *ids, int32_t capacity, int32_t *n);
 
 /* ---- sampler ------------------------------------------------------------------------ */
 
@@ -424,16 +523,37 @@ typedef struct sn_convert_options {
     int32_t packed;   /* 1: write panels, so that later starts read them straight into place */
     sn_progress_fn progress;
     void *progress_user;
+    const char *format; /* "gguf" (NULL: the same) or "blob": the fp32 blob of SunnyNet, RWKV-7 */
 } sn_convert_options;
 
 SN_API void sn_convert_options_init(sn_convert_options *options);
 
 /*
- * Reads the model at `in` and writes it to `out` as one GGUF file, which appears under its
- * name only when it is whole. `out` must not be `in`. docs/formats.md says which tensors keep
- * float32 whatever the type.
+ * Reads the model at `in` and writes it to `out` as one file, which appears under its name only
+ * when it is whole. `out` must not be `in`. docs/formats.md says which tensors of a GGUF file keep
+ * float32 whatever the type. A blob takes neither type nor packed.
  */
 SN_API sn_status sn_convert(const char *in, const char *out, const sn_convert_options *options);
+
+typedef struct sn_release_options {
+    uint32_t struct_size;
+    const char *name;      /* of the model and its files; NULL: the checkpoint's, without ".pt" */
+    const char *publisher; /* on the card; NULL: "sunny-cx" */
+    const char *license;   /* on the card; NULL: "apache-2.0" */
+    sn_progress_fn progress;
+    void *progress_user;
+} sn_release_options;
+
+SN_API void sn_release_options_init(sn_release_options *options);
+
+/*
+ * Makes the files of a release from a SunnyNet checkpoint (.pt) in `folder`, which is made if need
+ * be: the checkpoint, NAME.safetensors, NAME.runtime.bin (if the blob can hold the model; else the
+ * card says why not), the tokenizer.json that lies beside the checkpoint, and last NAME.card.json
+ * with sizes and SHA-256. The same checkpoint and options give the same bytes.
+ */
+SN_API sn_status sn_release(const char *checkpoint, const char *folder,
+                            const sn_release_options *options);
 
 /* ---- self-test ---------------------------------------------------------------------- */
 

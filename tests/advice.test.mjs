@@ -29,19 +29,33 @@ async function withKey(key, type, value) {
 test('a model whose tokenizer is not supported runs on ids and says so', async () => {
   const plain = await run(['logits', '-m', `${root}models/test/rwkv7-micro.f16.gguf`,
     '--tokens', '1,2,3']);
-  const { logits, tokenize } = await withKey('tokenizer.ggml.model', 'string', 'gpt2');
+  const { logits, tokenize } = await withKey('tokenizer.ggml.model', 'string', 'bert');
   assert.equal(logits.code, 0, logits.stderr);
   assert.deepEqual(logits.stdout, plain.stdout);
-  assert.match(logits.stderr, /^sunnynet: [^\n]*'gpt2'[^\n]*\n$/);
+  assert.match(logits.stderr, /^sunnynet: note: [^\n]*'bert'[^\n]*\n$/);
   assert.equal(tokenize.code, 1);
-  assert.match(tokenize.stderr, /has no tokenizer/);
+  assert.match(tokenize.stderr, /^sunnynet: [^\n]*'bert'[^\n]*\n$/);
 });
 
-test('a model without a tokenizer runs on ids in silence', async () => {
+/** The real model without its tokenizer. */
+function bareModel() {
   const builder = GgufBuilder.from(original);
   builder.keys = builder.keys.filter(({ key }) => !key.startsWith('tokenizer.'));
   const path = join(folder, 'bare.gguf');
   writeFileSync(path, builder.build());
-  const { code, stderr } = await run(['logits', '-m', path, '--tokens', '1,2,3']);
+  return path;
+}
+
+test('a model without a tokenizer runs on ids in silence', async () => {
+  const { code, stderr } = await run(['logits', '-m', bareModel(), '--tokens', '1,2,3']);
   assert.deepEqual([code, stderr], [0, '']);
+});
+
+test('a tokenizer with another number of ids than the model is told', async () => {
+  const args = ['logits', '-m', bareModel(), '-p', 'hello', '--tokenizer'];
+  const own = await run([...args, `${root}models/test/rwkv7-micro.f16.gguf`]);
+  assert.deepEqual([own.code, own.stderr], [0, '']);
+  const other = await run([...args, `${root}tests/data/family/mamba2-micro`]);
+  assert.equal(other.code, 0, other.stderr);
+  assert.match(other.stderr, /^sunnynet: note: [^\n]*288 ids, the model 296\n$/);
 });

@@ -20,22 +20,35 @@ const models = 'models/test';
 /* Each program's arguments. */
 const PROGRAMS = {
   test_api: [models, folder],
+  test_bad_tokenizers: [],
+  test_blob: [folder, 'tests/data/family'],
+  test_bpe: [],
+  test_build: [],
+  test_chat: [models, 'tests/data/family'],
   test_convert: [folder, models],
   test_counter: [models],
   test_fpenv: [models, folder],
   test_gguf: [join(folder, 'gguf')],
+  test_import: ['tests/data/family', models, folder],
+  test_import_tokenizer: [folder],
+  test_json: [],
   test_loading: [models],
   test_oracle: [],
+  test_oracle_scans: [],
+  test_oracle_vectors: [],
   test_quant: ['tests/data'],
   test_sampler: [],
   test_state: [models, folder, 'tests/data/state'],
+  test_store: [folder],
   test_text: ['tests/data/tokenizer-rwkv'],
   test_threads: [models],
   test_vmath: [],
 };
 
 /* The programs that are not tests but help some. */
-const TOOLS = ['fuzz_gguf', 'gguf_dump', 'peak_rss'];
+const TOOLS = ['fuzz_gguf', 'fuzz_import', 'fuzz_json', 'fuzz_pickle', 'fuzz_safetensors',
+  'fuzz_tokenizer', 'gguf_dump', 'peak_rss', 'store_dump',
+  'tokenize_lines'];
 
 /* Tests count on allocations that fail, which the sanitizers would end the process for. */
 const OPTIONS = 'allocator_may_return_null=1:halt_on_error=1:print_stacktrace=1';
@@ -75,15 +88,16 @@ const emulator = target('qemu-aarch64').start.slice(0, 3);
 for (const program of Object.keys(PROGRAMS))
   if (program !== 'test_state') define('neon', program, { emulator });
 
-test('asan: bad GGUF files', async (t) => {
-  await build('asan');
-  const { stdout } = await succeed('node', ['--test', 'tests/bad-gguf.test.mjs'], {
-    env: {
-      ...env,
-      SN_COMMAND: `${root}build/asan/sunnynet`,
-      SN_PEAK_RSS: `${root}build/asan/tests/peak_rss`,
-      SN_SLACK_MIB: '512',
-    },
+for (const suite of ['bad-gguf', 'bad-safetensors', 'bad-pickle', 'bad-tokenizer'])
+  test(`asan: ${suite}`, async (t) => {
+    await build('asan');
+    const { stdout } = await succeed('node', ['--test', `tests/${suite}.test.mjs`], {
+      env: {
+        ...env,
+        SN_COMMAND: `${root}build/asan/sunnynet`,
+        SN_PEAK_RSS: `${root}build/asan/tests/peak_rss`,
+        SN_SLACK_MIB: '512',
+      },
+    });
+    t.diagnostic(/^. pass \d+$/m.exec(stdout.toString())[0].replace(/^. /, 'bad files: '));
   });
-  t.diagnostic(/^. pass \d+$/m.exec(stdout.toString())[0].replace(/^. /, 'bad files: '));
-});

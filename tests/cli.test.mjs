@@ -49,7 +49,7 @@ test('help and version', async () => {
   assert.match(await text(['--version']), /^sunnynet \d+\.\d+\.\d+\n$/);
   assert.match(await text(['--help']), /^usage: sunnynet/);
   const commands = ['run', 'chat', 'logits', 'tokenize', 'detokenize', 'info', 'convert',
-    'perplexity', 'bench', 'selftest'];
+    'release', 'perplexity', 'bench', 'selftest'];
   for (const name of commands) {
     const help = await text([name, '--help']);
     assert.ok(help.startsWith(`usage: sunnynet ${name}`), name);
@@ -79,9 +79,14 @@ test('wrong usage is one line and exit 2', async () => {
   await bad(['run', '-m', model], 2, /a prompt is missing/);
   await bad(['run', '-m', model, '-p', ''], 2, /prompt is empty/);
   await bad(['run', '-p', 'a', '-f', 'b'], 2, /exclude each other/);
+  await bad(['run', '-p', 'a', '--tokens', '1'], 2, /--prompt and --tokens exclude each other/);
+  await bad(['run', '-p', 'a', '--bos', '--no-bos'], 2, /exclude each other/);
   await bad(['run', '-m', model, '--state-load', 'x'], 2, /needs a prompt/);
   await bad(['run', 'extra'], 2, /one word too many/);
   await bad(['convert', 'one'], 2, /two file names/);
+  await bad(['convert', 'one', 'two', '--format', 'zip'], 2, /--format wants gguf\|blob/);
+  await bad(['release'], 2, /one file name/);
+  await bad(['release', 'one.pt'], 2, /--out-dir/);
   await bad(['detokenize', '-m', model], 2, /ids are missing/);
   await bad(['bench', '--batch', '1,0'], 2, /--batch wants/);
 });
@@ -96,6 +101,7 @@ test('work that fails is one line and exit 1', async () => {
   await bad([...greedy, '-p', 'x', '--isa', 'vax'], 1, /vax/);
   await bad([...greedy, '-p', 'x'], 1, /vax/, { env: { SN_ISA: 'vax' } });
   await bad([...greedy, '-p', 'x', '--hf-arch', 'mamba2'], 1, /rwkv7, not mamba2/);
+  await good([...greedy, '-p', 'x', '-n', '1', '--hf-arch', 'RWKV-7']);
   await bad([...greedy, '-p', 'x', '-l', '99999999+1'], 1, /99999999/);
   await bad(['detokenize', '-m', model, '--tokens', '99999999'], 1, /99999999/);
   await bad(['logits', '-m', model, '--tokens', '1,99999999'], 1, /99999999/);

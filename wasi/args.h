@@ -19,6 +19,7 @@ typedef enum command_id {
     COMMAND_DETOKENIZE,
     COMMAND_INFO,
     COMMAND_CONVERT,
+    COMMAND_RELEASE,
     COMMAND_PERPLEXITY,
     COMMAND_BENCH,
     COMMAND_SELFTEST,
@@ -43,24 +44,27 @@ typedef struct bias_list {
     int32_t n;
 } bias_list;
 
-/* What --mode says, in the order of its choices. */
+/* What --mode and --format say, in the order of their choices. */
 enum { MODE_STEP, MODE_PREFILL, MODE_BATCH };
+enum { FORMAT_GGUF, FORMAT_BLOB };
 
 /* Texts point into argv; NULL where none was given. Counts are checked against their ranges. */
 typedef struct arguments {
     command_id command;
     const char *program; /* argv[0] */
-    const char *model, *hf_arch, *isa;
-    const char *prompt, *file, *tokens, *system;
+    const char *model, *tokenizer, *hf_arch, *isa;
+    const char *prompt, *file, *tokens, *system, *chat_format;
     const char *state_load, *state_save, *output, *type;
-    const char *positional[2]; /* convert: IN OUT */
+    const char *out_dir, *name, *publisher, *license; /* of a release */
+    const char *positional[2]; /* convert: IN OUT; release: CHECKPOINT */
     int64_t n_positional;
     int64_t predict, top_k, repeat_last_n, seed, threads, activations, chunk, context;
-    int64_t mode, batch, prompt_tokens, gen_tokens, repeat;
+    int64_t mode, batch, prompt_tokens, gen_tokens, repeat, format;
     double temperature, top_p, min_p;
     double repeat_penalty, presence_penalty, frequency_penalty;
-    bool ignore_eos, bos, escape, stats, json, all, tensors, packed, help, version;
-    bool context_given, seed_given;
+    bool ignore_eos, bos, no_bos, special, ends, escape, stats, json, all, tensors, packed;
+    bool help, version;
+    bool context_given, seed_given, format_given;
     text_list stops;
     int_list batches, thread_counts;
     bias_list bias;

@@ -76,11 +76,53 @@ static void print_advice(void *user, const char *line) {
     note("%s", line);
 }
 
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* However its words are joined: delta_net is deltanet. */
+static bool same_name(const char *a, const char *b) {
+    for (;; a++, b++) {
+        a += strspn(a, "-_");
+        b += strspn(b, "-_");
+        if (lower(*a) != lower(*b)) return false;
+        if (*a == '\0') return true;
+    }
+}
+
 static int check_architecture(const loaded *m, const arguments *args) {
-    if (args->hf_arch == NULL || strcmp(args->hf_arch, m->info.architecture) == 0)
-        return EXIT_DONE;
+    if (args->hf_arch == NULL || same_name(args->hf_arch, m->info.architecture)) return EXIT_DONE;
     return fail("%s: the architecture is %s, not %s", m->path.data, m->info.architecture,
                 args->hf_arch);
+}
+
+static int load_own_tokenizer(loaded *m, const char *path) {
+    sn_status status = sn_tokenizer_load(path, &m->own);
+    if (status != SN_OK) return fail_library(status, path);
+    m->tokenizer = m->own;
+    return EXIT_DONE;
+}
+
+static int choose_tokenizer(loaded *m, const arguments *args) {
+    m->tokenizer = sn_model_tokenizer(m->model);
+    if (args->tokenizer == NULL) return EXIT_DONE;
+    int code = load_own_tokenizer(m, args->tokenizer);
+    int32_t n = sn_tokenizer_vocab(m->tokenizer);
+    if (code == EXIT_DONE && m->info.vocab > 0 && m->info.vocab != n)
+        note("%s: the tokenizer has %d ids, the model %d", args->tokenizer, (int)n,
+             (int)m->info.vocab);
+    return code;
+}
+
+int tokenizer_open(loaded *m, const arguments *args) {
+    if (args->hf_arch != NULL) { /* there is a model to check */
+        int code = model_open(m, args, 0, true);
+        return code == EXIT_DONE ? model_need_tokenizer(m) : code;
+    }
+    memset(m, 0, sizeof *m);
+    int code = args->tokenizer == NULL ? choose_path(m, args) : EXIT_DONE;
+    if (code != EXIT_DONE) return code;
+    return load_own_tokenizer(m, args->tokenizer == NULL ? m->path.data : args->tokenizer);
 }
 
 int model_open(loaded *m, const arguments *args, int32_t n_threads, bool header_only) {
@@ -108,16 +150,18 @@ int model_open(loaded *m, const arguments *args, int32_t n_threads, bool header_
     m->info.struct_size = sizeof m->info;
     status = sn_model_get_info(m->model, &m->info);
     if (status != SN_OK) return fail_library(status, m->path.data);
-    m->tokenizer = sn_model_tokenizer(m->model);
-    return check_architecture(m, args);
+    code = check_architecture(m, args);
+    return code == EXIT_DONE ? choose_tokenizer(m, args) : code;
 }
 
 int model_need_tokenizer(const loaded *m) {
-    return m->tokenizer != NULL ? EXIT_DONE : fail("%s: has no tokenizer", m->path.data);
+    if (m->tokenizer != NULL) return EXIT_DONE;
+    return fail("%s: has no tokenizer: give one with --tokenizer PATH", m->path.data);
 }
 
 void model_close(loaded *m) {
     sn_model_free(m->model);
+    sn_tokenizer_free(m->own);
     buffer_free(&m->path);
 }
 
@@ -146,14 +190,27 @@ int ids_push(id_list *ids, int32_t id) {
     return code;
 }
 
-int ids_encode(id_list *ids, const sn_tokenizer *tokenizer, const char *text, size_t bytes) {
-    if (bytes == 0) return EXIT_DONE;
+int ids_encode(id_list *ids, const sn_tokenizer *tokenizer, const char *text, size_t bytes,
+               int32_t flags) {
     int32_t n = 0;
-    sn_status status = sn_tokenizer_encode(tokenizer, text, bytes, NULL, 0, &n);
+    sn_status status = sn_tokenizer_encode_with(tokenizer, text, bytes, flags, NULL, 0, &n);
     if (status != SN_OK) return fail_library(status, NULL);
     int code = ids_reserve(ids, n);
-    if (code != EXIT_DONE) return code;
-    status = sn_tokenizer_encode(tokenizer, text, bytes, ids->items + ids->n, n, &n);
+    if (code != EXIT_DONE || n == 0) return code;
+    status = sn_tokenizer_encode_with(tokenizer, text, bytes, flags, ids->items + ids->n, n, &n);
+    if (status != SN_OK) return fail_library(status, NULL);
+    ids->n += n;
+    return EXIT_DONE;
+}
+
+int ids_encode_chat(id_list *ids, const sn_tokenizer *tokenizer, const char *before,
+                    const char *message, size_t bytes, const char *after) {
+    int32_t n = 0;
+    sn_status status = sn_chat_encode(tokenizer, before, message, bytes, after, NULL, 0, &n);
+    if (status != SN_OK) return fail_library(status, NULL);
+    int code = ids_reserve(ids, n);
+    if (code != EXIT_DONE || n == 0) return code;
+    status = sn_chat_encode(tokenizer, before, message, bytes, after, ids->items + ids->n, n, &n);
     if (status != SN_OK) return fail_library(status, NULL);
     ids->n += n;
     return EXIT_DONE;
@@ -205,11 +262,51 @@ int prompt_read(const arguments *args, buffer *text, bool *given) {
     *given = args->prompt != NULL || args->file != NULL;
     if (args->prompt != NULL && args->file != NULL)
         return fail_usage(command_name(args), "--prompt and --file exclude each other");
+    if (*given && args->tokens != NULL)
+        return fail_usage(command_name(args), "--%s and --tokens exclude each other",
+                          args->prompt != NULL ? "prompt" : "file");
+    if (args->bos && args->no_bos)
+        return fail_usage(command_name(args), "--bos and --no-bos exclude each other");
     if (args->file != NULL) return read_file(args->file, text);
     if (args->prompt == NULL) return EXIT_DONE;
     if (strcmp(args->prompt, "-") == 0) return read_file("-", text);
     buffer_text(text, args->prompt);
     return text->failed ? fail_memory() : EXIT_DONE;
+}
+
+static bool file_wants_bos(const sn_tokenizer *tokenizer) {
+    int32_t id, n = 0;
+    return sn_tokenizer_encode_with(tokenizer, "", 0, SN_ENCODE_BEGIN, &id, 1, &n) == SN_OK &&
+           n == 1;
+}
+
+/* At the front of those that were added after `start`, unless it is there already. */
+static int put_bos(id_list *ids, int32_t start, int32_t bos) {
+    if (ids->n > start && ids->items[start] == bos) return EXIT_DONE;
+    int code = ids_push(ids, bos);
+    if (code != EXIT_DONE) return code;
+    memmove(ids->items + start + 1, ids->items + start,
+            (size_t)(ids->n - 1 - start) * sizeof *ids->items);
+    ids->items[start] = bos;
+    return EXIT_DONE;
+}
+
+int prompt_ids(id_list *ids, const loaded *m, const arguments *args, const buffer *text,
+               bool begins) {
+    int32_t start = ids->n, bos = sn_tokenizer_bos(m->tokenizer);
+    if (args->bos && bos < 0)
+        return fail("%s: has no begin-of-text token for --bos", m->path.data);
+    if (args->tokens == NULL && m->tokenizer == NULL)
+        return fail("%s: has no tokenizer: give one with --tokenizer PATH, or ids with --tokens",
+                    m->path.data);
+    int code = args->tokens != NULL
+                   ? ids_parse(ids, args, args->tokens)
+                   : ids_encode(ids, m->tokenizer, text->data, text->size,
+                                args->special ? SN_ENCODE_SPECIAL : 0);
+    if (code != EXIT_DONE) return code;
+    bool wanted = args->tokens == NULL && begins && !args->no_bos && bos >= 0 &&
+                  file_wants_bos(m->tokenizer);
+    return args->bos || wanted ? put_bos(ids, start, bos) : EXIT_DONE;
 }
 
 static int hex_digit(char c) {

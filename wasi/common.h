@@ -32,6 +32,7 @@ typedef struct loaded {
     sn_model *model;
     sn_model_info info;
     const sn_tokenizer *tokenizer; /* NULL if there is none */
+    sn_tokenizer *own;             /* it, if it is not the model's */
     buffer path;
     bool chosen; /* no -m: SN_MODEL or the bundled one */
     double seconds;
@@ -39,6 +40,9 @@ typedef struct loaded {
 
 /* n_threads as in sn_model_options, or -1 for automatic. */
 int model_open(loaded *m, const arguments *args, int32_t n_threads, bool header_only);
+
+/* Only the tokenizer that --tokenizer or --model name; there need be no model around it. */
+int tokenizer_open(loaded *m, const arguments *args);
 int model_need_tokenizer(const loaded *m);
 void model_close(loaded *m);
 
@@ -52,8 +56,13 @@ typedef struct id_list {
 void ids_free(id_list *ids);
 int ids_push(id_list *ids, int32_t id);
 
-/* Appends the ids of a text. */
-int ids_encode(id_list *ids, const sn_tokenizer *tokenizer, const char *text, size_t bytes);
+/* Appends the ids of a text; flags are SN_ENCODE_*. */
+int ids_encode(id_list *ids, const sn_tokenizer *tokenizer, const char *text, size_t bytes,
+               int32_t flags);
+
+/* Appends the ids of a message and a chat format's texts around it. */
+int ids_encode_chat(id_list *ids, const sn_tokenizer *tokenizer, const char *before,
+                    const char *message, size_t bytes, const char *after);
 
 /* Appends the ids of "1,2 3"; "-" reads them from stdin. */
 int ids_parse(id_list *ids, const arguments *args, const char *text);
@@ -63,8 +72,13 @@ int id_bytes(const sn_tokenizer *tokenizer, int32_t id, buffer *b);
 
 /* ---- prompts ---- */
 
-/* --prompt or --file into `text`; *given tells whether there was one. */
+/* --prompt or --file into `text`; *given tells whether there was one. --tokens is not read. */
 int prompt_read(const arguments *args, buffer *text, bool *given);
+
+/* Appends the ids of --tokens, or those of the text, for a model that is to go on from there.
+ * `begins`: the begin-of-text token comes first where the file wants it. */
+int prompt_ids(id_list *ids, const loaded *m, const arguments *args, const buffer *text,
+               bool begins);
 
 /* Backslash escapes to bytes, in place; a lone backslash stays. */
 void unescape(buffer *text);
@@ -96,6 +110,7 @@ int command_tokenize(const arguments *args);
 int command_detokenize(const arguments *args);
 int command_info(const arguments *args);
 int command_convert(const arguments *args);
+int command_release(const arguments *args);
 int command_perplexity(const arguments *args);
 int command_bench(const arguments *args);
 int command_selftest(const arguments *args);

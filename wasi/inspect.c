@@ -1,10 +1,7 @@
-/* inspect.c: `sunnynet info`, `tokenize` and `detokenize`: they need no weights. */
-#include <stdlib.h>
+/* inspect.c: `sunnynet info`: what a file holds, without reading its weights. */
 #include <string.h>
 
 #include "common.h"
-
-/* ---- info ---- */
 
 #define MAX_TYPES 40
 
@@ -76,7 +73,28 @@ static void print_tokenizer(buffer *b, const sn_tokenizer *t) {
                   (int)sn_tokenizer_eot(t));
 }
 
+/* True if the model has a chat format that is known, and can be written with its tokenizer. */
+static bool find_chat(const loaded *m, sn_chat_format *format) {
+    format->struct_size = sizeof *format;
+    return sn_model_chat(m->model, m->tokenizer, format) == SN_OK;
+}
+
+static const char *source_name(const sn_chat_format *format) {
+    return format->source == SN_CHAT_TEMPLATE ? "template" : "architecture";
+}
+
+static void print_chat(buffer *b, const loaded *m) {
+    sn_chat_format format;
+    if (find_chat(m, &format))
+        buffer_printf(b, "chat format     %s, from the %s\n", format.name, source_name(&format));
+    else if (*m->info.chat_template == '\0')
+        buffer_text(b, "chat format     none\n");
+    else
+        buffer_printf(b, "chat format     none: %s\n", sn_last_error());
+}
+
 static void print_types(buffer *b, const type_table *table) {
+    if (table->n == 0) return;
     buffer_text(b, "\ntype     tensors     elements    file bytes  resident bytes  "
                    "bits in file  bits resident\n");
     for (int32_t i = 0; i < table->n; i++) {
@@ -102,25 +120,45 @@ static int print_tensors(buffer *b, const loaded *m) {
     return EXIT_DONE;
 }
 
-static int print_info(buffer *b, const loaded *m, const type_table *table, const char *chosen,
-                      bool tensors) {
-    const sn_model_info *i = &m->info;
-    double parameters = i->parameters > 0 ? i->parameters : 1;
-    buffer_printf(b, "file            %s\n", m->path.data);
-    buffer_printf(b, "architecture    %s%s%s\n", i->architecture, *i->name == '\0' ? "" : ", ",
-                  i->name);
+/* A model of another architecture, and a tokenizer alone, have no sizes. */
+static bool runs(const loaded *m) {
+    return m->info.vocab > 0;
+}
+
+static const char *why_not(const loaded *m) {
+    if (runs(m) || *m->info.architecture == '\0') return "";
+    return sn_model_tensor_count(m->model) == 0 ? " (no weights)" : " (not supported)";
+}
+
+static void print_shape(buffer *b, const sn_model_info *i) {
     buffer_printf(b, "shape           %d layers, width %d, ffn %d, %d heads of %d, vocab %d\n",
                   (int)i->n_layers, (int)i->n_embd, (int)i->n_ffn, (int)i->n_heads,
                   (int)i->head_size, (int)i->vocab);
-    buffer_printf(b, "parameters      %.0f\n", i->parameters);
-    buffer_printf(b, "file size       %.0f bytes, %.2f bits a weight\n", i->file_bytes,
-                  8 * i->file_bytes / parameters);
+}
+
+static void print_sizes(buffer *b, const sn_model_info *i) {
     buffer_printf(b, "resident        %.0f bytes, %.2f bits a weight\n", i->resident_bytes,
-                  8 * i->resident_bytes / parameters);
+                  8 * i->resident_bytes / i->parameters);
     buffer_printf(b, "state           %.0f bytes\n", i->state_bytes);
     buffer_printf(b, "read per token  %.0f bytes\n", i->bytes_per_token);
+}
+
+static int print_info(buffer *b, const loaded *m, const type_table *table, const char *chosen,
+                      bool tensors) {
+    const sn_model_info *i = &m->info;
+    buffer_printf(b, "file            %s\n", m->path.data);
+    buffer_printf(b, "architecture    %s%s%s%s\n", *i->architecture ? i->architecture : "none",
+                  why_not(m), *i->name == '\0' ? "" : ", ", i->name);
+    if (runs(m)) print_shape(b, i);
+    if (i->parameters > 0) {
+        buffer_printf(b, "parameters      %.0f\n", i->parameters);
+        buffer_printf(b, "file size       %.0f bytes, %.2f bits a weight\n", i->file_bytes,
+                      8 * i->file_bytes / i->parameters);
+    }
+    if (runs(m)) print_sizes(b, i);
     print_tokenizer(b, m->tokenizer);
     buffer_printf(b, "chat template   %s\n", *i->chat_template == '\0' ? "none" : "yes");
+    print_chat(b, m);
     list_backends(b, chosen);
     print_types(b, table);
     return tensors ? print_tensors(b, m) : EXIT_DONE;
@@ -153,6 +191,19 @@ static void json_tokenizer(buffer *b, const sn_tokenizer *t) {
     json_pair(b, "bos", sn_tokenizer_bos(t));
     json_pair(b, "eos", sn_tokenizer_eos(t));
     json_pair(b, "eot", sn_tokenizer_eot(t));
+    buffer_text(b, "}");
+}
+
+static void json_chat(buffer *b, const loaded *m) {
+    sn_chat_format format;
+    json_name(b, "chat_format");
+    if (!find_chat(m, &format)) {
+        buffer_text(b, "null");
+        return;
+    }
+    buffer_text(b, "{");
+    json_pair_text(b, "name", format.name);
+    json_pair_text(b, "from", source_name(&format));
     buffer_text(b, "}");
 }
 
@@ -212,6 +263,7 @@ static int json_info(buffer *b, const loaded *m, const type_table *table, const 
     json_pair(b, "bytes_per_token", i->bytes_per_token);
     json_tokenizer(b, m->tokenizer);
     json_pair_text(b, "chat_template", i->chat_template);
+    json_chat(b, m);
     json_backends(b, chosen);
     json_types(b, table);
     int code = json_tensors(b, m);
@@ -235,70 +287,6 @@ int command_info(const arguments *args) {
                           : print_info(&b, &m, &table, chosen, args->tensors);
     if (code == EXIT_DONE && !out_buffer(&b)) code = OUT_CLOSED;
     buffer_free(&b);
-    model_close(&m);
-    return code;
-}
-
-/* ---- tokenize ---- */
-
-static int print_ids(buffer *b, const id_list *ids) {
-    for (int32_t i = 0; i < ids->n; i++)
-        buffer_printf(b, "%s%d", i == 0 ? "" : " ", (int)ids->items[i]);
-    buffer_text(b, "\n");
-    return EXIT_DONE;
-}
-
-static int json_ids(buffer *b, const loaded *m, const id_list *ids) {
-    buffer_text(b, "{\"ids\":[");
-    for (int32_t i = 0; i < ids->n; i++)
-        buffer_printf(b, "%s%d", i == 0 ? "" : ",", (int)ids->items[i]);
-    buffer_text(b, "],\"pieces\":[");
-    for (int32_t i = 0; i < ids->n; i++) {
-        const char *bytes;
-        size_t length;
-        sn_status status = sn_tokenizer_token(m->tokenizer, ids->items[i], &bytes, &length);
-        if (status != SN_OK) return fail_library(status, m->path.data);
-        if (i > 0) buffer_text(b, ",");
-        json_string(b, bytes, length);
-    }
-    buffer_text(b, "]}\n");
-    return EXIT_DONE;
-}
-
-int command_tokenize(const arguments *args) {
-    loaded m = {0};
-    id_list ids = {0};
-    buffer text = {0}, b = {0};
-    bool given;
-    int code = prompt_read(args, &text, &given);
-    if (code == EXIT_DONE && !given)
-        code = fail_usage("tokenize", "a text is missing: give -p TEXT or -f FILE");
-    if (code == EXIT_DONE) code = model_open(&m, args, 0, true);
-    if (code == EXIT_DONE) code = model_need_tokenizer(&m);
-    if (code == EXIT_DONE) code = ids_encode(&ids, m.tokenizer, text.data, text.size);
-    if (code == EXIT_DONE) code = args->json ? json_ids(&b, &m, &ids) : print_ids(&b, &ids);
-    if (code == EXIT_DONE && !out_buffer(&b)) code = OUT_CLOSED;
-    buffer_free(&b);
-    buffer_free(&text);
-    ids_free(&ids);
-    model_close(&m);
-    return code;
-}
-
-int command_detokenize(const arguments *args) {
-    loaded m = {0};
-    id_list ids = {0};
-    buffer b = {0};
-    int code = args->tokens == NULL
-                   ? fail_usage("detokenize", "ids are missing: give --tokens 1,2,3")
-                   : ids_parse(&ids, args, args->tokens);
-    if (code == EXIT_DONE) code = model_open(&m, args, 0, true);
-    if (code == EXIT_DONE) code = model_need_tokenizer(&m);
-    for (int32_t i = 0; i < ids.n && code == EXIT_DONE; i++)
-        code = id_bytes(m.tokenizer, ids.items[i], &b);
-    if (code == EXIT_DONE && !out_buffer(&b)) code = OUT_CLOSED;
-    buffer_free(&b);
-    ids_free(&ids);
     model_close(&m);
     return code;
 }

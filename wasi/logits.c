@@ -18,14 +18,7 @@ typedef struct scorer {
 } scorer;
 
 static int read_tokens(scorer *s, const buffer *text) {
-    int32_t bos = sn_tokenizer_bos(s->model.tokenizer);
-    if (s->args->bos && (s->model.tokenizer == NULL || bos < 0))
-        return fail("%s: has no begin-of-text token for --bos", s->model.path.data);
-    int code = s->args->bos ? ids_push(&s->ids, bos) : EXIT_DONE;
-    if (code == EXIT_DONE && s->args->tokens != NULL)
-        code = ids_parse(&s->ids, s->args, s->args->tokens);
-    else if (code == EXIT_DONE && (code = model_need_tokenizer(&s->model)) == EXIT_DONE)
-        code = ids_encode(&s->ids, s->model.tokenizer, text->data, text->size);
+    int code = prompt_ids(&s->ids, &s->model, s->args, text, true);
     if (code == EXIT_DONE && s->ids.n == 0)
         code = fail_usage("logits", "there are no tokens: give at least one");
     return code;

@@ -13,6 +13,7 @@ static int (*const commands[COMMAND_COUNT])(const arguments *) = {
     [COMMAND_DETOKENIZE] = command_detokenize,
     [COMMAND_INFO] = command_info,
     [COMMAND_CONVERT] = command_convert,
+    [COMMAND_RELEASE] = command_release,
     [COMMAND_PERPLEXITY] = command_perplexity,
     [COMMAND_BENCH] = command_bench,
     [COMMAND_SELFTEST] = command_selftest,

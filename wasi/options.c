@@ -8,6 +8,7 @@
 #define DETOKENIZE (1u << COMMAND_DETOKENIZE)
 #define INFO (1u << COMMAND_INFO)
 #define CONVERT (1u << COMMAND_CONVERT)
+#define RELEASE (1u << COMMAND_RELEASE)
 #define PERPLEXITY (1u << COMMAND_PERPLEXITY)
 #define BENCH (1u << COMMAND_BENCH)
 #define SELFTEST (1u << COMMAND_SELFTEST)
@@ -15,7 +16,7 @@
 #define SAMPLES (RUN | CHAT)
 #define COMPUTES (RUN | CHAT | LOGITS | PERPLEXITY | BENCH)
 #define LOADS (COMPUTES | TOKENIZE | DETOKENIZE | INFO)
-#define EVERY (LOADS | CONVERT | SELFTEST)
+#define EVERY (LOADS | CONVERT | RELEASE | SELFTEST)
 
 #define AT(field) offsetof(arguments, field)
 #define MANY 2147483647.0
@@ -23,24 +24,34 @@
 
 const option option_table[] = {
     {{"-m", "--model", "--gguf", "--ckpt", "--hf-dir"}, OPTION_TEXT, LOADS, AT(model), 0, 0, 0,
-     "FILE", NULL, "model file; without it SN_MODEL or the bundled model"},
+     "PATH", NULL, "model file or folder; without it SN_MODEL or the bundled model"},
+    {{"--tokenizer"}, OPTION_TEXT, LOADS & ~BENCH, AT(tokenizer), 0, 0, 0,
+     "PATH", NULL, "take the tokenizer from this file or folder, not from the model's"},
     {{"--hf-arch"}, OPTION_TEXT, LOADS, AT(hf_arch), 0, 0, 0,
-     "NAME", NULL, "fail unless the model is of this architecture"},
+     "NAME", NULL, "fail unless the model is of this architecture, in any spelling"},
 
     {{"-p", "--prompt"}, OPTION_TEXT, RUN | LOGITS | TOKENIZE, AT(prompt), 0, 0, 0,
      "TEXT", NULL, "text to read; - reads stdin"},
     {{"-f", "--file"}, OPTION_TEXT, RUN | LOGITS | TOKENIZE | PERPLEXITY, AT(file), 0, 0, 0,
      "FILE", NULL, "file with the text to read; - is stdin"},
-    {{"--tokens"}, OPTION_TEXT, LOGITS | DETOKENIZE, AT(tokens), 0, 0, 0,
+    {{"--tokens"}, OPTION_TEXT, RUN | LOGITS | DETOKENIZE, AT(tokens), 0, 0, 0,
      "IDS", NULL, "token ids with commas or spaces between; - reads stdin"},
     {{"-e", "--escape"}, OPTION_FLAG, RUN, AT(escape), 0, 0, 0,
      NULL, NULL, "\\n \\r \\t \\\\ \\\" \\' \\xHH in --prompt and --stop mean one byte"},
     {{"--no-escape"}, OPTION_OFF, RUN, AT(escape), 0, 0, 0,
      NULL, NULL, "they mean themselves (default)"},
+    {{"--special"}, OPTION_FLAG, RUN | LOGITS | TOKENIZE | PERPLEXITY, AT(special), 0, 0, 0,
+     NULL, NULL, "control tokens written out in the text become their ids"},
     {{"--bos"}, OPTION_FLAG, RUN | LOGITS, AT(bos), 0, 0, 0,
-     NULL, NULL, "feed the begin-of-text token first"},
+     NULL, NULL, "feed the begin-of-text token first, whatever the file says"},
+    {{"--no-bos"}, OPTION_FLAG, RUN | LOGITS, AT(no_bos), 0, 0, 0,
+     NULL, NULL, "do not feed it, whatever the file says"},
+    {{"--ends"}, OPTION_FLAG, TOKENIZE, AT(ends), 0, 0, 0,
+     NULL, NULL, "add what the file says belongs at both ends of a text"},
     {{"-sys", "--system"}, OPTION_TEXT, CHAT, AT(system), 0, 0, 0,
      "TEXT", NULL, "system message before the first turn"},
+    {{"--chat-format"}, OPTION_TEXT, CHAT, AT(chat_format), 0, 0, 0,
+     "NAME", NULL, "how turns are written, whatever the file says; see below"},
 
     {{"-n", "--predict", "--n-predict", "--max-new"}, OPTION_INT, RUN, AT(predict), 0, -1, MANY,
      "N", "128", "tokens to generate; -1: to the end of the text"},
@@ -110,6 +121,16 @@ const option option_table[] = {
      "TYPE", NULL, "f32, f16, bf16, q8_0 or q4_0; without it types stay"},
     {{"--packed"}, OPTION_FLAG, CONVERT, AT(packed), 0, 0, 0,
      NULL, NULL, "write weights as they lie in memory: later starts are faster"},
+    {{"--format"}, OPTION_CHOICE, CONVERT, AT(format), AT(format_given), 0, 0,
+     "gguf|blob", NULL, "what OUT becomes; without it blob if OUT ends in .bin, else gguf"},
+    {{"--out-dir"}, OPTION_TEXT, RELEASE, AT(out_dir), 0, 0, 0,
+     "DIR", NULL, "folder for the files; made if need be"},
+    {{"--name"}, OPTION_TEXT, RELEASE, AT(name), 0, 0, 0,
+     "NAME", NULL, "of the model and its files; without it the checkpoint's"},
+    {{"--publisher"}, OPTION_TEXT, RELEASE, AT(publisher), 0, 0, 0,
+     "TEXT", NULL, "on the card; without it sunny-cx"},
+    {{"--license"}, OPTION_TEXT, RELEASE, AT(license), 0, 0, 0,
+     "TEXT", NULL, "on the card; without it apache-2.0"},
     {{"--tensors"}, OPTION_FLAG, INFO, AT(tensors), 0, 0, 0,
      NULL, NULL, "list the tensors too"},
 
@@ -125,12 +146,17 @@ const size_t option_count = sizeof option_table / sizeof option_table[0];
 
 const command_text command_table[COMMAND_COUNT] = {
     [COMMAND_RUN] =
-        {"run", "[-m FILE] -p TEXT [options]", "go on with a text",
+        {"run", "[-m PATH] (-p TEXT | -f FILE | --tokens IDS) [options]", "go on with a text",
          "stdout gets the text that follows the prompt, nothing else. One newline at the end of\n"
          "a prompt from a file or stdin is dropped. Without -m and prompt, a story is told.\n"
          "\n"
+         "A text is read as the file says: behind the begin-of-text token where it wants one, but\n"
+         "not twice, and not with --state-load. Ids (--tokens) are taken as they are.\n"
+         "A model without a tokenizer runs on ids, and writes ids with spaces between.\n"
+         "\n"
          "--json prints {\"id\":..,\"text\":..} for each token (id null: text that was held\n"
-         "back), then {\"done\":true,\"reason\":\"stop|length|eos|interrupted\",..}.\n"
+         "back; text null: there is no tokenizer), then\n"
+         "{\"done\":true,\"reason\":\"stop|length|eos|interrupted\",..}.\n"
          "\n"
          "--state-save keeps what the state has seen: the prompt and every generated token, a\n"
          "stop text included, the end-of-text token not; and what the sampler needs to go on.\n"
@@ -138,34 +164,53 @@ const command_text command_table[COMMAND_COUNT] = {
          "scores of the next token are not saved. With --seed the sampler starts afresh.\n",
          0},
     [COMMAND_CHAT] =
-        {"chat", "[-m FILE] [options]", "talk, one line a turn",
+        {"chat", "[-m PATH] [options]", "talk, one line a turn",
          "Lines: /undo takes the last turn back, /regen answers it anew, /reset begins afresh,\n"
          "/help, /exit. Ctrl-C ends an answer; at the prompt, or without a terminal, the chat.\n"
-         "--state-load goes on with a chat that --state-save kept.\n",
+         "--state-load goes on with a chat that --state-save kept.\n"
+         "\n"
+         "Turns are written as the file's chat template has them, without one as its architecture\n"
+         "is known for. Templates are told by their marks; what they add besides is left out.\n"
+         "--chat-format is one of rwkv-world, chatml, llama2, llama3, mistral-v1, mistral-v3,\n"
+         "mistral-tekken, zephyr, gemma, vicuna, alpaca.\n",
          0},
     [COMMAND_LOGITS] =
-        {"logits", "[-m FILE] (-p TEXT | -f FILE | --tokens IDS) [-o FILE] [options]",
+        {"logits", "[-m PATH] (-p TEXT | -f FILE | --tokens IDS) [-o FILE] [options]",
          "scores of the next token as raw little-endian float32",
          "--mode step feeds one token a call, prefill --chunk tokens a call; batch advances\n"
          "--batch states, checks that they all end with the same bits and writes the first one's\n"
-         "scores.\n",
+         "scores. Texts and ids are taken as by run.\n",
          0},
     [COMMAND_TOKENIZE] =
-        {"tokenize", "[-m FILE] (-p TEXT | -f FILE) [--json]", "text to token ids", "", 0},
+        {"tokenize", "[-m PATH] (-p TEXT | -f FILE) [--json]", "text to token ids",
+         "PATH may be a model of any architecture, or a tokenizer alone: a GGUF file, a folder,\n"
+         "tokenizer.json, tokenizer.model, an RWKV vocabulary.\n",
+         0},
     [COMMAND_DETOKENIZE] =
-        {"detokenize", "[-m FILE] --tokens IDS", "token ids to the bytes they stand for", "", 0},
+        {"detokenize", "[-m PATH] --tokens IDS", "token ids to the bytes they stand for",
+         "PATH as with tokenize. Control tokens stand for no bytes.\n", 0},
     [COMMAND_INFO] =
-        {"info", "[-m FILE] [--tensors] [--json]", "what a model file holds", "", 0},
+        {"info", "[-m PATH] [--tensors] [--json]", "what a model file holds",
+         "Also of models that cannot be run, and of tokenizers alone.\n", 0},
     [COMMAND_CONVERT] =
-        {"convert", "IN OUT.gguf [--type TYPE] [--packed]", "write a model in another type", "",
+        {"convert", "IN OUT [--type TYPE] [--packed] [--format gguf|blob]",
+         "write a model in another type or format",
+         "IN is a file or folder like any -m. A blob is the packed fp32 file of SunnyNet and\n"
+         "RWKV-7; it takes neither --type nor --packed.\n",
          2},
+    [COMMAND_RELEASE] =
+        {"release", "CHECKPOINT.pt --out-dir DIR [options]",
+         "the files of a release from a SunnyNet checkpoint",
+         "Writes NAME.pt, NAME.safetensors, NAME.runtime.bin, the tokenizer.json that lies beside\n"
+         "the checkpoint, and NAME.card.json with sizes and SHA-256.\n",
+         1},
     [COMMAND_PERPLEXITY] =
-        {"perplexity", "[-m FILE] -f FILE [options]", "how well a model predicts a text",
+        {"perplexity", "[-m PATH] -f FILE [options]", "how well a model predicts a text",
          "The whole file is one sequence that starts from the begin-of-text token (token 0 where\n"
          "the model names none), which is not scored; every token after it is.\n",
          0},
     [COMMAND_BENCH] =
-        {"bench", "[-m FILE] [options]", "measure the speed",
+        {"bench", "[-m PATH] [options]", "measure the speed",
          "Random tokens, the tests taken in turn. The share is that of the speed at which one\n"
          "thread reads a buffer of 256 MiB; it passes 100 % with threads or weights in cache.\n",
          0},

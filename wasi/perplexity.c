@@ -88,7 +88,8 @@ static int prepare(measure *m) {
     int32_t bos = sn_tokenizer_bos(m->model.tokenizer);
     code = ids_push(&m->ids, bos < 0 ? 0 : bos);
     if (code == EXIT_DONE)
-        code = ids_encode(&m->ids, m->model.tokenizer, m->text.data, m->text.size);
+        code = ids_encode(&m->ids, m->model.tokenizer, m->text.data, m->text.size,
+                          m->args->special ? SN_ENCODE_SPECIAL : 0);
     return code;
 }
 

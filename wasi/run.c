@@ -27,10 +27,12 @@ static int check_usage(runner *r) {
     const arguments *args = r->args;
     int code = prompt_read(args, &r->prompt, &r->given);
     if (code != EXIT_DONE) return code;
-    if (args->state_load != NULL && (!r->given || r->prompt.size == 0))
+    bool text = r->given;
+    r->given = text || args->tokens != NULL;
+    if (args->state_load != NULL && (!r->given || (text && r->prompt.size == 0)))
         return fail_usage("run", "--state-load needs a prompt to go on with: give -p TEXT");
     if (args->model != NULL && !r->given)
-        return fail_usage("run", "a prompt is missing: give -p TEXT or -f FILE");
+        return fail_usage("run", "a prompt is missing: give -p TEXT, -f FILE or --tokens IDS");
     if (args->context_given) note("--ctx-size has no meaning here: the state does not grow");
 
     bool typed = args->prompt != NULL && strcmp(args->prompt, "-") != 0;
@@ -54,15 +56,17 @@ static int set_stops(runner *r, const char **stops) {
     return EXIT_DONE;
 }
 
+/* The opening stands at the beginning of a text, whatever the file says. */
 static int encode_prompt(runner *r) {
     const loaded *m = &r->model;
     int32_t bos = sn_tokenizer_bos(m->tokenizer);
-    if (r->args->bos && bos < 0)
-        return fail("%s: has no begin-of-text token for --bos", m->path.data);
     int code = EXIT_DONE;
-    if (bos >= 0 && (r->args->bos || !r->given)) code = ids_push(&r->ids, bos);
+    if (r->args->stops.n > 0) code = model_need_tokenizer(m);
+    if (code == EXIT_DONE && !r->given && bos >= 0 && !r->args->bos && !r->args->no_bos)
+        code = ids_push(&r->ids, bos);
     if (code == EXIT_DONE)
-        code = ids_encode(&r->ids, m->tokenizer, r->prompt.data, r->prompt.size);
+        code = prompt_ids(&r->ids, m, r->args, &r->prompt,
+                          r->given && r->args->state_load == NULL);
     if (code == EXIT_DONE && r->ids.n == 0)
         code = fail_usage("run", "the prompt is empty: give at least one token, or --bos");
     return code;
@@ -88,8 +92,15 @@ static int read_prompt(runner *r) {
     return code;
 }
 
+/* Without a tokenizer: ids with spaces between. */
+static int show_id(runner *r, int32_t id) {
+    buffer_printf(&r->line, "%s%d", r->g.tokens > 1 ? " " : "", (int)id);
+    return out_buffer(&r->line) ? EXIT_DONE : OUT_CLOSED;
+}
+
 static int show_token(void *user, int32_t id, const char *text, size_t bytes) {
     runner *r = user;
+    if (!r->args->json && text == NULL) return show_id(r, id);
     if (!r->args->json)
         return bytes == 0 || out_write(text, bytes) ? EXIT_DONE : OUT_CLOSED;
     buffer *b = &r->line;
@@ -99,7 +110,10 @@ static int show_token(void *user, int32_t id, const char *text, size_t bytes) {
     else
         json_number(b, id);
     json_name(b, "text");
-    json_string(b, text, bytes);
+    if (text == NULL)
+        buffer_text(b, "null");
+    else
+        json_string(b, text, bytes);
     buffer_text(b, "}\n");
     return out_buffer(b) ? EXIT_DONE : OUT_CLOSED;
 }
@@ -116,7 +130,7 @@ static int generate_answer(runner *r) {
         .logits = r->logits,
         .stops = stops,
         .n_stops = r->args->stops.n,
-        .end_ids = {sn_tokenizer_eos(r->model.tokenizer), -1},
+        .end_ids = {sn_tokenizer_eos(r->model.tokenizer), -1, -1},
         .limit = r->args->predict,
         .token = show_token,
         .user = r,
@@ -135,7 +149,8 @@ static int save(runner *r) {
 }
 
 static bool show_end(runner *r) {
-    if (!r->args->json) return !terminal_is(stdout) || out_write("\n", 1);
+    bool line = terminal_is(stdout) || r->model.tokenizer == NULL;
+    if (!r->args->json) return !line || out_write("\n", 1);
     buffer *b = &r->line;
     buffer_text(b, "{\"done\":true");
     json_pair_text(b, "reason", end_reason_name(r->g.reason));
@@ -172,7 +187,6 @@ static int run(runner *r) {
     int code = check_usage(r);
     if (code == EXIT_DONE)
         code = model_open(&r->model, r->args, (int32_t)r->args->threads, false);
-    if (code == EXIT_DONE) code = model_need_tokenizer(&r->model);
     if (code == EXIT_DONE) code = encode_prompt(r);
     if (code == EXIT_DONE) code = read_prompt(r);
     if (code == EXIT_DONE) code = generate_answer(r);

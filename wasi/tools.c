@@ -3,13 +3,23 @@
 
 #include <string.h>
 
+/* NULL: the library's choice. */
+static const char *choose_format(const arguments *args) {
+    static const char *const names[] = {[FORMAT_GGUF] = "gguf", [FORMAT_BLOB] = "blob"};
+    if (args->format_given) return names[args->format];
+    const char *out = args->positional[1];
+    size_t length = strlen(out);
+    return length > 4 && strcmp(out + length - 4, ".bin") == 0 ? "blob" : NULL;
+}
+
 int command_convert(const arguments *args) {
     if (args->n_positional != 2)
-        return fail_usage("convert", "convert wants two file names: IN OUT.gguf");
+        return fail_usage("convert", "convert wants two file names: IN OUT");
     sn_convert_options options;
     sn_convert_options_init(&options);
     options.type = args->type;
     options.packed = args->packed;
+    options.format = choose_format(args);
     progress p;
     progress_start(&p, "converting");
     options.progress = progress_report;

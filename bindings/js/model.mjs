@@ -5,12 +5,15 @@ import { int32, invalid } from './error.mjs';
 import { Generation } from './generate.mjs';
 import { makeSampler } from './sampler.mjs';
 import { idsOf, State } from './state.mjs';
+import { TextStream } from './text.mjs';
 
 /* As glue.c gives them. */
 const TEXTS = ['architecture', 'name', 'backend', 'chatTemplate'];
 const NUMBERS = ['layers', 'width', 'ffn', 'heads', 'headSize', 'vocab', 'activations', 'maxChunk',
   'parameters', 'fileBytes', 'residentBytes', 'stateBytes', 'bytesPerToken'];
 const MAX_BATCH = 4096;
+const ENCODE_SPECIAL = 1; // SN_ENCODE_* of sunnynet.h
+const ENCODE_ENDS = 2;
 
 const encoder = new TextEncoder();
 
@@ -85,14 +88,15 @@ export class Model {
     return this.#tokenizer;
   }
 
-  tokenize(text) {
+  tokenize(text, { special = false, ends = false } = {}) {
     const engine = this.#engine;
+    const flags = (special ? ENCODE_SPECIAL : 0) | (ends ? ENCODE_ENDS : 0);
     const tokenizer = this.#needTokenizer();
     const bytes = typeof text === 'string' ? encoder.encode(text) : text;
     if (!(bytes instanceof Uint8Array)) throw invalid('tokenize: text or bytes are needed');
     const encode = (from, room) => engine.with(4 * room, (to) => {
-      engine.check(engine.c._sn_tokenizer_encode(tokenizer, from, bytes.length, to, room,
-        engine.scratch));
+      engine.check(engine.c._sn_tokenizer_encode_with(tokenizer, from, bytes.length, flags, to,
+        room, engine.scratch));
       const n = engine.i32[engine.scratch >>> 2];
       return n > room ? encode(from, n) : engine.i32.slice(to >>> 2, (to >>> 2) + n);
     });
@@ -109,10 +113,14 @@ export class Model {
   }
 
   detokenize(ids) {
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-    let text = '';
-    for (const id of idsOf(ids)) text += decoder.decode(this.tokenBytes(id), { stream: true });
-    return text + decoder.decode();
+    const stream = new TextStream(this.#engine, this.#needTokenizer(), []);
+    try {
+      let text = '';
+      for (const id of idsOf(ids)) text += stream.push(id).text;
+      return text + stream.finish();
+    } finally {
+      stream.dispose();
+    }
   }
 
   // ---- states -------------------------------------------------------------------------------

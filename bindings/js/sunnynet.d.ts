@@ -127,6 +127,13 @@ export interface TensorInfo {
 
 export type Tokens = Int32Array | readonly number[];
 
+export interface TokenizeOptions {
+  /** Control tokens written out in the text become their ids. Not for text from outside. */
+  special?: boolean;
+  /** Adds the begin and end tokens that the file asks for. */
+  ends?: boolean;
+}
+
 /** Immutable weights and a tokenizer, in WebAssembly memory of their own. */
 export class Model {
   private constructor();
@@ -138,8 +145,11 @@ export class Model {
   readonly eos: number | null;
   readonly eot: number | null;
 
-  /** Control tokens are never made from text, and nothing is added at either end. */
-  tokenize(text: string | Uint8Array): Int32Array;
+  /**
+   * Control tokens are made from text only if `special`, and nothing is added at either end
+   * unless `ends` asks for what the file says.
+   */
+  tokenize(text: string | Uint8Array, options?: TokenizeOptions): Int32Array;
   /** Bytes that are no UTF-8 become U+FFFD. */
   detokenize(ids: Tokens): string;
   /** The bytes of one token: possibly part of a character, possibly none. */

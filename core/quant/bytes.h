@@ -1,5 +1,5 @@
 /*
- * bytes.h: little-endian words in byte arrays of any alignment, and the scale packing that the
+ * bytes.h: little-endian words in byte arrays of any alignment, and the scale packings that the
  * decoder and the panel packer share. Private to quant/.
  */
 #ifndef SN_QUANT_BYTES_H
@@ -59,6 +59,45 @@ static inline void sn_pack_pairs(const uint8_t pair[16], uint8_t s[12]) {
         s[j + 4] = (uint8_t)(pair[2 * j + 1] | (pair[2 * j + 9] >> 4) << 6);
         s[j + 8] = (uint8_t)((pair[2 * j + 8] & 15) | pair[2 * j + 9] << 4);
     }
+}
+
+/*
+ * The sixteen scales of Q3_K, 6 bits each, stored plus 32: low nibbles of bytes 0..7 are those of
+ * scales 0..7, high nibbles those of 8..15; the upper 2 bits of scale i are bits 2 (i / 4).. of
+ * byte 8 + i % 4.
+ */
+static inline void sn_unpack_q3_k_scales(const uint8_t s[12], int8_t scale[16]) {
+    for (int i = 0; i < 16; i++) {
+        int low = s[i % 8] >> 4 * (i / 8) & 15, high = s[8 + i % 4] >> 2 * (i / 4) & 3;
+        scale[i] = (int8_t)((low | high << 4) - 32);
+    }
+}
+
+static inline void sn_pack_q3_k_scales(const int8_t scale[16], uint8_t s[12]) {
+    memset(s, 0, 12);
+    for (int i = 0; i < 16; i++) {
+        unsigned stored = (unsigned)(scale[i] + 32) & 63;
+        s[i % 8] |= (uint8_t)((stored & 15) << 4 * (i / 8));
+        s[8 + i % 4] |= (uint8_t)(stored >> 4 << 2 * (i / 4));
+    }
+}
+
+/* The eight scales of IQ4_XS, likewise: s is 2 bytes of upper pairs, then 4 of nibbles. */
+static inline void sn_unpack_iq4_xs_scales(const uint8_t s[6], int8_t scale[8]) {
+    uint32_t high = sn_load16(s), low = sn_load32(s + 2);
+    for (int i = 0; i < 8; i++)
+        scale[i] = (int8_t)((int)((low >> 4 * i & 15) | (high >> 2 * i & 3) << 4) - 32);
+}
+
+static inline void sn_pack_iq4_xs_scales(const int8_t scale[8], uint8_t s[6]) {
+    uint32_t high = 0, low = 0;
+    for (int i = 0; i < 8; i++) {
+        uint32_t stored = (uint32_t)(scale[i] + 32) & 63;
+        low |= (stored & 15) << 4 * i;
+        high |= stored >> 4 << 2 * i;
+    }
+    sn_store16(s, high);
+    sn_store32(s + 2, low);
 }
 
 #endif

@@ -575,7 +575,7 @@ static void check_steady(void) {
     const char *const stops[] = { "ab" };
     const char *bytes;
     size_t length;
-    int32_t tokens[N], ids[3], id, stopped, n;
+    int32_t tokens[N], id, stopped;
     float logits[3 * 64];
     sn_state *states[2];
     sn_batch *batch;
@@ -600,7 +600,6 @@ static void check_steady(void) {
         OK(sn_sampler_sample(sampler, logits, &id));
         OK(sn_sampler_accept(sampler, id));
         OK(sn_text_push(text, 98 + i, &bytes, &length, &stopped));
-        OK(sn_tokenizer_encode(tokenizer, "abc", 3, ids, 3, &n));
         OK(sn_state_reset(states[1]));
         OK(sn_sampler_reset(sampler));
     }

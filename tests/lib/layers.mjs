@@ -9,9 +9,9 @@ import { root as repository } from './run.mjs';
 
 const files = (...patterns) => new RegExp(`^(${patterns.join('|')})$`);
 const PUBLIC = 'core/(sunnynet|sn_abi)\\.h';
-const BASICS = 'core/(status|memory|source|platform|hash|worker)\\.h';
+const BASICS = 'core/(status|memory|source|file|platform|hash|worker)\\.h';
 const KERNELS = 'simd/(simd|fpenv)\\.h'; // the table of kernels, the floating-point environment
-const INSIDE = 'core/(formats/|quant/|text/)?\\w+\\.h';
+const INSIDE = 'core/(formats/|quant/|text/|import/|export/)?\\w+\\.h';
 
 const C = ['assert', 'errno', 'float', 'inttypes', 'limits', 'stdarg', 'stdatomic', 'stdbool',
   'stddef', 'stdint', 'stdio', 'string'];
@@ -27,7 +27,12 @@ const PROGRAM = ['getenv', 'printing', 'the end of the process'];
  */
 const ROOMS = [
   { path: files(PUBLIC), ours: files(), system: ['stddef', 'stdint'] },
-  { path: /^core\/arch\//, ours: files('core/\\w+\\.h'), system: C },
+  { path: /^core\/arch\//, ours: files('core/\\w+\\.h', 'core/arch/\\w+\\.h'),
+    system: [...C, 'math'] }, // INFINITY
+  { path: /^core\/import\//,
+    ours: files('core/(import|formats|quant|text)/\\w+\\.h', BASICS, KERNELS), system: C },
+  { path: /^core\/export\//,
+    ours: files('core/(export|import|formats|quant)/\\w+\\.h', BASICS), system: C },
   { path: /^core\/(formats|quant|text)\//,
     ours: files('core/(formats|quant|text)/\\w+\\.h', BASICS, KERNELS), system: C },
   { path: files('core/platform\\.c'), ours: files(BASICS) },

@@ -57,7 +57,7 @@ sn_status sn_loader_weights(sn_loader *loader, size_t bytes) {
 
 static sn_status fail_tensor(const sn_loader *loader, sn_status code, const char *name,
                              const char *reason) {
-    return sn_fail(code, "%s: tensor '%s': %s", sn_gguf_name(loader->gguf), name, reason);
+    return sn_fail(code, "%.300s: tensor '%s': %s", sn_gguf_name(loader->gguf), name, reason);
 }
 
 static sn_status find(const sn_loader *loader, const char *name, size_t *index) {
@@ -99,7 +99,7 @@ sn_status sn_loader_shape(const sn_loader *loader, const char *name, uint64_t *r
 static sn_status check_shape(const sn_loader *loader, const char *name, const request *r,
                              uint64_t rows, uint64_t k) {
     if (r->rows == rows && r->k == k) return SN_OK;
-    return sn_fail(SN_E_FORMAT, "%s: tensor '%s': shape [%llu, %llu], expected [%llu, %llu]",
+    return sn_fail(SN_E_FORMAT, "%.300s: tensor '%s': shape [%llu, %llu], expected [%llu, %llu]",
                    sn_gguf_name(loader->gguf), name, (unsigned long long)r->k,
                    (unsigned long long)r->rows, (unsigned long long)k, (unsigned long long)rows);
 }
@@ -107,7 +107,7 @@ static sn_status check_shape(const sn_loader *loader, const char *name, const re
 static sn_status check_type(const sn_loader *loader, const char *name, const request *r) {
     if (r->type->decode && (r->kind != REQUEST_MATRIX || sn_panel_supports(r->type)))
         return SN_OK;
-    return sn_fail(SN_E_UNSUPPORTED, "%s: tensor '%s': type %s is not supported",
+    return sn_fail(SN_E_UNSUPPORTED, "%.300s: tensor '%s': type %s is not supported",
                    sn_gguf_name(loader->gguf), name, r->type->name);
 }
 
@@ -165,7 +165,7 @@ sn_status sn_loader_vector(sn_loader *loader, const char *name, uint64_t n, cons
     SN_TRY(find(loader, name, &index));
     describe(loader, index, &r);
     if (!r.packed && r.rows * r.k != n) /* the reader has bounded the product */
-        return sn_fail(SN_E_FORMAT, "%s: tensor '%s': %llu elements, expected %llu",
+        return sn_fail(SN_E_FORMAT, "%.300s: tensor '%s': %llu elements, expected %llu",
                        sn_gguf_name(loader->gguf), name, (unsigned long long)(r.rows * r.k),
                        (unsigned long long)n);
     return add_vector(loader, name, r, n);
@@ -243,7 +243,7 @@ sn_role sn_load_role(const sn_loader *loader, size_t tensor) {
 static sn_status report(sn_loader *loader, size_t bytes) {
     loader->done += (double)bytes;
     if (sn_asked_to_stop(loader->progress, loader->progress_user, loader->done, loader->total))
-        return sn_fail(SN_E_ABORTED, "%s: loading was stopped", sn_gguf_name(loader->gguf));
+        return sn_fail(SN_E_ABORTED, "%.300s: loading was stopped", sn_gguf_name(loader->gguf));
     return SN_OK;
 }
 
@@ -362,7 +362,7 @@ static sn_status place(sn_loader *loader) {
         request *r = &loader->requests[i];
         r->offset = total;
         if (!sn_add_size(total, sn_round_up(r->bytes, SN_ALIGNMENT), &total))
-            return sn_fail(SN_E_NOMEM, "%s: larger than the address space",
+            return sn_fail(SN_E_NOMEM, "%.300s: larger than the address space",
                            sn_gguf_name(loader->gguf));
         m->tensors[r->tensor].resident_bytes = r->bytes;
     }
@@ -387,10 +387,29 @@ static size_t staging_bytes(const sn_loader *loader) {
     for (size_t i = 0; i < loader->n_requests; i++) {
         const request *r = &loader->requests[i];
         if (r->kind != REQUEST_MATRIX) continue;
-        const size_t bytes = SN_PANEL_ROWS * (size_t)sn_type_bytes(r->type, r->k);
+        const uint64_t rows = r->rows < SN_PANEL_ROWS ? r->rows : SN_PANEL_ROWS;
+        const size_t bytes = (size_t)sn_type_bytes(r->type, rows * r->k);
         if (bytes > most) most = bytes;
     }
     return most;
+}
+
+/*
+ * Shapes that no real model has take many times the file's room: a panel of 16 rows for a matrix
+ * of one, a head of 65536 keys and values. A file must not be able to ask for more than this.
+ */
+#define FREE_BYTES (64 << 20)
+#define TIMES_FILE 8
+#define CHUNK 32 /* tokens that scratch is counted for, whatever the caller's max_chunk */
+
+static sn_status check_size(const sn_loader *loader) {
+    const sn_model *m = loader->model;
+    const double floats = (double)m->state_floats + CHUNK * (double)m->scratch_floats;
+    const double needed = (double)m->page_bytes + floats * sizeof(float);
+    const double file = (double)loader->gguf->file_bytes;
+    if (needed <= FREE_BYTES + TIMES_FILE * file) return SN_OK;
+    return sn_fail(SN_E_UNSUPPORTED, "%.300s: weights and state would take %.0f bytes, the file "
+                   "has %.0f", sn_gguf_name(loader->gguf), needed, file);
 }
 
 static sn_status allocate(sn_loader *loader) {
@@ -400,7 +419,7 @@ static sn_status allocate(sn_loader *loader) {
     if (!loader->by_tensor || !loader->staging) return SN_E_NOMEM;
     m->pages = sn_platform_pages(m->page_bytes);
     if (!m->pages)
-        return sn_fail(SN_E_NOMEM, "%s: %zu bytes for the weights could not be had",
+        return sn_fail(SN_E_NOMEM, "%.300s: %zu bytes for the weights could not be had",
                        sn_gguf_name(loader->gguf), m->page_bytes);
     for (size_t i = 0; i < loader->n_requests; i++) {
         const request *r = &loader->requests[i];
@@ -417,6 +436,7 @@ static sn_status bind(sn_loader *loader, bool header_only) {
     if (!loader->roles) return SN_E_NOMEM;
     if (loader->model->arch) SN_TRY(loader->model->arch->bind(loader, loader->model));
     SN_TRY(place(loader));
+    SN_TRY(check_size(loader));
     if (header_only) {
         loader->next = (size_t)loader->gguf->n_tensors;
         return SN_OK;

@@ -152,7 +152,7 @@ sn_status sn_loading_new(const char *name, double size, const sn_model_options *
     if (!(size >= 0.0 && size <= 0x1p53))
         return sn_fail(SN_E_INVAL, "size %g is not that of a file", size);
     if (!name) name = "model";
-    if (size == 0.0) return sn_fail(SN_E_FORMAT, "%s: is empty", name);
+    if (size == 0.0) return sn_fail(SN_E_FORMAT, "%.300s: is empty", name);
     SN_TRY(sn_model_check_options(given, &options));
     sn_loading *l = sn_alloc(sizeof *l);
     if (!l) return SN_E_NOMEM;
@@ -184,7 +184,7 @@ void sn_loading_free(sn_loading *l) {
 
 static sn_status check_usable(const sn_loading *l) {
     if (!l) return sn_fail(SN_E_INVAL, "loading is NULL");
-    if (l->failed) return sn_fail(l->failed, "%s: loading failed before", l->name);
+    if (l->failed) return sn_fail(l->failed, "%.300s: loading failed before", l->name);
     return SN_OK;
 }
 
@@ -214,7 +214,8 @@ sn_status sn_loading_advance(sn_loading *l, size_t bytes) {
     size_t allowed;
     SN_TRY(sn_loading_next(l, &buffer, &allowed));
     if (bytes > allowed)
-        return sn_fail(SN_E_INVAL, "%s: %zu bytes stored where %zu fit", l->name, bytes, allowed);
+        return sn_fail(SN_E_INVAL, "%.300s: %zu bytes stored where %zu fit", l->name, bytes,
+                       allowed);
     const sn_fpenv saved = sn_fpenv_enter();
     l->failed = work(l, bytes);
     sn_fpenv_leave(saved);
@@ -225,7 +226,7 @@ sn_status sn_loading_finish(sn_loading *l, sn_model **model) {
     SN_TRY(check_usable(l));
     if (!model) return sn_fail(SN_E_INVAL, "model is NULL");
     if (!l->complete || !l->model)
-        return sn_fail(SN_E_FORMAT, "%s: %llu of %llu bytes came", l->name,
+        return sn_fail(SN_E_FORMAT, "%.300s: %llu of %llu bytes came", l->name,
                        (unsigned long long)(l->open ? l->position : l->have),
                        (unsigned long long)l->size);
     *model = l->model;

@@ -387,6 +387,9 @@ SN_API sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *s
                              int32_t n_stops, sn_text **text);
 SN_API void sn_text_free(sn_text *text);
 
+/* What comes goes on from other text, so nothing is left out at its beginning. NULL: nothing. */
+SN_API void sn_text_resume(sn_text *text);
+
 /*
  * Takes one id. *out, *length receive the text that is now certain (possibly empty; not
  * NUL-terminated; valid until the next call), *stopped 1 once a stop string was met.
@@ -519,7 +522,7 @@ SN_API sn_status sn_sampler_sample(sn_sampler *sampler, const float *logits, int
 
 typedef struct sn_convert_options {
     uint32_t struct_size;
-    const char *type; /* "f32", "f16", "bf16", "q8_0", "q4_0"; NULL: keep each tensor's type */
+    const char *type; /* "f16", "q8_0", "q4_k_m", ...: docs/formats.md; NULL: keep each tensor's */
     int32_t packed;   /* 1: write panels, so that later starts read them straight into place */
     sn_progress_fn progress;
     void *progress_user;

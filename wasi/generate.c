@@ -66,6 +66,7 @@ int generate(generation *g) {
     sn_text *text = NULL;
     sn_status status = SN_OK;
     if (g->tokenizer != NULL) status = sn_text_new(g->tokenizer, g->stops, g->n_stops, &text);
+    sn_text_resume(text); /* behind the prompt */
     if (status != SN_OK) return fail_library(status, NULL);
     double start = terminal_seconds();
     int code = generate_text(g, text);

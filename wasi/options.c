@@ -118,7 +118,7 @@ const option option_table[] = {
      "N", NULL, "accepted, but has no meaning: the state does not grow"},
 
     {{"--type"}, OPTION_TEXT, CONVERT, AT(type), 0, 0, 0,
-     "TYPE", NULL, "f32, f16, bf16, q8_0 or q4_0; without it types stay"},
+     "TYPE", NULL, "f16, q8_0, q5_k_m, q4_k_m, q2_k, ...; without it types stay"},
     {{"--packed"}, OPTION_FLAG, CONVERT, AT(packed), 0, 0, 0,
      NULL, NULL, "write weights as they lie in memory: later starts are faster"},
     {{"--format"}, OPTION_CHOICE, CONVERT, AT(format), AT(format_given), 0, 0,

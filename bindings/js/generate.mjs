@@ -106,7 +106,7 @@ class Run {
     try {
       this.state = state ?? this.#own(model.initState());
       this.sampler = sampler ?? this.#own(model.sampler(samplerOptions));
-      this.text = this.#own(new TextStream(engine, tokenizer, stops));
+      this.text = this.#own(new TextStream(engine, tokenizer, stops).resume());
       this.logits = engine.alloc(4 * model.info.vocab);
     } catch (error) {
       this.#free();

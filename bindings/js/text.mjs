@@ -23,6 +23,12 @@ export class TextStream {
     });
   }
 
+  /** What comes goes on from other text: nothing is left out at its beginning. */
+  resume() {
+    this.#engine.c._sn_text_resume(this.#pointer);
+    return this;
+  }
+
   /** { text, stopped } */
   push(id) {
     const engine = this.#engine;

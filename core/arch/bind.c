@@ -65,21 +65,28 @@ sn_status sn_bind_epsilon(sn_binder *b, const char *key, float *out) {
                    b->name, (double)*out);
 }
 
+sn_status sn_bind_range(sn_binder *b, const char *key, float low, float high, float *out) {
+    SN_TRY(sn_bind_f32(b, key, out));
+    if (*out >= low && *out <= high) return SN_OK;
+    return sn_fail(SN_E_FORMAT, "%.300s: key '%s': %g is outside %g..%g", sn_gguf_name(file_of(b)),
+                   b->name, (double)*out, (double)low, (double)high);
+}
+
 sn_status sn_bind_limits(sn_binder *b, const char *low_key, const char *high_key, bool *any,
                          float *low, float *high) {
     *low = 0.0f;
     *high = INFINITY;
     *any = sn_gguf_find(file_of(b), low_key) || sn_gguf_find(file_of(b), high_key);
-    SN_TRY(sn_bind_f32(b, low_key, low));
-    SN_TRY(sn_bind_f32(b, high_key, high));
+    SN_TRY(sn_bind_range(b, low_key, 0.0f, INFINITY, low));
+    SN_TRY(sn_bind_range(b, high_key, 0.0f, INFINITY, high));
     if (*low <= *high) return SN_OK;
     return sn_bind_fail(b, high_key, "is below the other limit");
 }
 
 sn_status sn_bind_choice(sn_binder *b, const char *key, const char *const *choices, int *out) {
     sn_span text = { "", 0 };
-    SN_TRY(sn_gguf_get_text(file_of(b), key_of(b, key), false, &text));
-    if (!text.size) return SN_OK;
+    if (!sn_bind_has_key(b, key)) return SN_OK;
+    SN_TRY(sn_gguf_get_text(file_of(b), b->name, true, &text));
     for (int i = 0; choices[i]; i++)
         if (text.size == strlen(choices[i]) && !memcmp(text.data, choices[i], text.size)) {
             *out = i;
@@ -161,11 +168,11 @@ sn_status sn_bind_ends(sn_binder *b, sn_rows *embedding, sn_matrix *head) {
 }
 
 sn_status sn_bind_state(sn_binder *b, uint64_t layer_floats) {
-    const uint64_t state = (uint64_t)b->model->n_layers * layer_floats;
+    uint64_t state;
     /* a saved state must fit too */
-    if (layer_floats > SIZE_MAX / 16 / 1024 || state > SIZE_MAX / 16)
-        return sn_fail(SN_E_NOMEM, "%.300s: a state of %llu numbers does not fit the address "
-                       "space", sn_gguf_name(file_of(b)), (unsigned long long)state);
+    if (!sn_mul_u64((uint64_t)b->model->n_layers, layer_floats, &state) || state > SIZE_MAX / 16)
+        return sn_fail(SN_E_NOMEM, "%.300s: states of %llu numbers a layer do not fit the address "
+                       "space", sn_gguf_name(file_of(b)), (unsigned long long)layer_floats);
     b->model->state_floats = (size_t)state;
     return SN_OK;
 }

@@ -31,7 +31,9 @@ sn_status sn_bind_flag(sn_binder *b, const char *key, bool *out); /* kept if abs
 sn_status sn_bind_f32(sn_binder *b, const char *key, float *out); /* kept if absent */
 /* The same for the norms' epsilon: a positive number. */
 sn_status sn_bind_epsilon(sn_binder *b, const char *key, float *out);
-/* A range: *any says if the file has a limit, an absent one is 0 or infinity. */
+/* The same for any number from `low` to `high`. */
+sn_status sn_bind_range(sn_binder *b, const char *key, float low, float high, float *out);
+/* A range above 0: *any says if the file has a limit, an absent one is 0 or infinity. */
 sn_status sn_bind_limits(sn_binder *b, const char *low_key, const char *high_key, bool *any,
                          float *low, float *high);
 /* Which of `choices` (ended by NULL) the text under `key` is; *out is kept if absent. */

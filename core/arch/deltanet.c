@@ -45,7 +45,7 @@ static sn_status bind_keys(sn_binder *b, weights *W) {
     W->beta_scale = 1.0f;
     SN_TRY(sn_bind_choice(b, "qk_activation", activations, &W->activation));
     SN_TRY(sn_bind_choice(b, "qk_norm", norms, &W->by_sum));
-    return sn_bind_f32(b, "beta_scale", &W->beta_scale);
+    return sn_bind_epsilon(b, "beta_scale", &W->beta_scale);
 }
 
 static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {

@@ -35,8 +35,10 @@ sn_status sn_fla_bind_projection(sn_binder *b, const char *stem, uint64_t rows,
     char tensor[64];
     snprintf(tensor, sizeof tensor, "%s.weight", stem);
     SN_TRY(sn_bind_matrix(b, tensor, rows, (uint64_t)b->model->n_embd, &out->W));
-    if (!f->taps) return SN_OK;
     snprintf(tensor, sizeof tensor, "%s_conv.weight", stem);
+    if (!f->taps && sn_bind_has(b, tensor))
+        return sn_bind_fail(b, "conv_kernel", "missing, but there are convolutions");
+    if (!f->taps) return SN_OK;
     SN_TRY(sn_bind_transposed(b, tensor, rows, (uint64_t)f->taps, &out->conv));
     snprintf(tensor, sizeof tensor, "%s_conv.bias", stem);
     return sn_bind_vector_or(b, tensor, rows, &out->bias);

@@ -44,7 +44,7 @@ static sn_status bind_keys(sn_binder *b, weights *W) {
     SN_TRY(sn_bind_size_or(b, "attention.head_count_v", 1 << 16, &W->Hv));
     if (W->Hv % W->frame.H)
         return sn_bind_fail(b, "attention.head_count_v", "is no multiple of the heads");
-    return sn_bind_f32(b, "beta_scale", &W->beta_scale);
+    return sn_bind_epsilon(b, "beta_scale", &W->beta_scale);
 }
 
 static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {

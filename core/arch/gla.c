@@ -9,6 +9,8 @@
  */
 #include "fla.h"
 
+#include <float.h>
+
 typedef struct layer {
     sn_fla_layer frame;
     sn_fla_projection q, k, v;       /* (H K, D), (G K, D), (G V, D) */
@@ -62,7 +64,7 @@ static sn_status bind_keys(sn_binder *b, weights *W) {
         return sn_bind_fail(b, "attention.head_count_kv", "does not divide the heads");
     SN_TRY(sn_bind_epsilon(b, "gate_normalizer", &W->normalizer));
     W->clamps = sn_bind_has_key(b, "clamp_min");
-    return sn_bind_f32(b, "clamp_min", &W->clamp_min);
+    return sn_bind_range(b, "clamp_min", -FLT_MAX, 0.0f, &W->clamp_min);
 }
 
 static size_t max_rank(const sn_model *m) {

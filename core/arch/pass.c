@@ -4,7 +4,8 @@
 
 float *sn_pass_take(sn_pass *pass, size_t width) {
     float *array = pass->scratch ? pass->scratch + pass->T * pass->taken : NULL;
-    pass->taken += width;
+    /* while widths are counted, their sum may be beyond the address space: sn_exec_size refuses */
+    pass->taken = width <= SIZE_MAX - pass->taken ? pass->taken + width : SIZE_MAX;
     return array;
 }
 

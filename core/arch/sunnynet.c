@@ -92,10 +92,11 @@ static sn_status bind_keys(sn_binder *b, weights *W) {
     SN_TRY(sn_bind_size(b, "taps", SN_MAX_TAPS, &W->K));
     SN_TRY(sn_bind_size(b, "group_size", 1 << 20, &W->group));
     SN_TRY(sn_bind_epsilon(b, "layer_norm_epsilon", &m->norm_eps));
-    SN_TRY(sn_bind_epsilon(b, "h_min", &W->h_min));
-    SN_TRY(sn_bind_epsilon(b, "h_max", &W->h_max));
+    SN_TRY(sn_bind_range(b, "h_min", 1e-7f, 1e31f, &W->h_min));
+    SN_TRY(sn_bind_range(b, "h_max", 1e-7f, 1e31f, &W->h_max));
+    if (W->h_max < W->h_min) return sn_bind_fail(b, "h_max", "is below h_min");
     W->has_floor = sn_bind_has_key(b, "decay_floor");
-    SN_TRY(sn_bind_f32(b, "decay_floor", &W->decay_floor));
+    SN_TRY(sn_bind_range(b, "decay_floor", 0.0f, 1.0f, &W->decay_floor));
     if (m->n_embd % W->group) return sn_bind_fail(b, "group_size", "does not divide the width");
     m->n_ffn = W->I;
     m->n_heads = m->n_embd; /* each channel has a state of its own */
@@ -103,10 +104,20 @@ static sn_status bind_keys(sn_binder *b, weights *W) {
     return bind_switches(b, &W->on);
 }
 
+/* One of its tensors asks for all of them. */
+static bool has_memory(sn_binder *b) {
+    static const char *const tensors[] = { "assoc_k.weight", "assoc_q.weight", "assoc_v.weight",
+                                           "assoc_g.weight", "assoc_out.weight",
+                                           "assoc_norm.weight", "assoc_mix.weight" };
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+        if (sn_bind_has(b, tensors[i])) return true;
+    return false;
+}
+
 static sn_status bind_memory(sn_binder *b, memory *m) {
     const uint64_t D = (uint64_t)b->model->n_embd;
     uint64_t slots, values, width;
-    if (!sn_bind_has(b, "assoc_k.weight")) return SN_OK;
+    if (!has_memory(b)) return SN_OK;
     SN_TRY(sn_bind_shape(b, "assoc_k.weight", &slots, &width));
     SN_TRY(sn_bind_matrix(b, "assoc_k.weight", slots, D, &m->k));
     SN_TRY(sn_bind_matrix(b, "assoc_q.weight", slots, D, &m->q));
@@ -147,11 +158,15 @@ static sn_status bind_states(sn_binder *b, weights *W) {
     uint64_t total = 0;
     for (int32_t i = 0; i < m->n_layers; i++) {
         layer *l = &W->layers[i];
-        const uint64_t slots = l->memory.k.rows, values = l->memory.v.rows;
+        uint64_t cells; /* slots and values are the file's, each below 2^62 */
+        if (!sn_mul_u64(l->memory.k.rows, l->memory.v.rows, &cells)) cells = UINT64_MAX / 2;
         l->state_offset = (size_t)total;
-        total += (uint64_t)m->n_embd + slots * values;
+        total += (uint64_t)m->n_embd + cells;
         if (has_taps(W)) total += (uint64_t)(W->K - 1) * (uint64_t)m->n_embd;
-        if (total > SIZE_MAX / 16) return sn_bind_fail(b, "block_count", "the state is too large");
+        if (total > SIZE_MAX / 16)
+            return sn_fail(SN_E_NOMEM, "%.300s: states of %llu numbers do not fit the address "
+                           "space", sn_gguf_name(sn_loader_gguf(b->loader)),
+                           (unsigned long long)total);
     }
     m->state_floats = (size_t)total;
     return SN_OK;

@@ -68,7 +68,9 @@ static float as_half(float x) {
 
 /* The better one of the search's scale and the plain one, as the halves that are stored. */
 static float half_scale(const float *src, const sn_grid *grid) {
-    const float plain = as_half(sn_fit_extreme(src, 32) / grid->low);
+    const float extreme = sn_fit_extreme(src, 32);
+    if (extreme == 0.0f) return 0.0f;
+    const float plain = as_half(extreme / grid->low);
     const float found = as_half(sn_fit_scale(src, 32, grid));
     const float error = sn_fit_measure(src, 32, grid, plain, 0.0f).error;
     return sn_fit_measure(src, 32, grid, found, 0.0f).error < error ? found : plain;

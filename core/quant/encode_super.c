@@ -21,8 +21,8 @@ static float as_half(float x) {
 /* The half nearest to top / limit, or the one above where top would be out of reach: halves are
  * coarse near zero. */
 static float shared_half(float top, float limit) {
-    const float ratio = top / limit;
-    const uint16_t half = sn_f32_to_f16(ratio);
+    if (top == 0.0f) return 0.0f;
+    const uint16_t half = sn_f32_to_f16(top / limit);
     const float reach = sn_f16_to_f32(half) * (limit + (limit < 0 ? -0.5f : 0.5f));
     if (sn_fit_magnitude(top) <= sn_fit_magnitude(reach) || (half & 0x7fff) >= 0x7bff)
         return sn_f16_to_f32(half);

@@ -107,6 +107,10 @@ sn_status sn_text_new(const sn_tokenizer *tokenizer, const char *const *stops, i
     return SN_OK;
 }
 
+void sn_text_resume(sn_text *text) {
+    if (text) text->drops_space = false;
+}
+
 void sn_text_free(sn_text *text) {
     sn_free(text);
 }

@@ -27,6 +27,7 @@ const PROGRAMS = {
   test_chat: [models, 'tests/data/family'],
   test_convert: [folder, models],
   test_counter: [models],
+  test_family: [models, folder, 'tests/data/family'],
   test_fpenv: [models, folder],
   test_gguf: [join(folder, 'gguf')],
   test_import: ['tests/data/family', models, folder],
@@ -47,8 +48,7 @@ const PROGRAMS = {
 
 /* The programs that are not tests but help some. */
 const TOOLS = ['fuzz_gguf', 'fuzz_import', 'fuzz_json', 'fuzz_pickle', 'fuzz_safetensors',
-  'fuzz_tokenizer', 'gguf_dump', 'peak_rss', 'store_dump',
-  'tokenize_lines'];
+  'fuzz_model', 'fuzz_tokenizer', 'gguf_dump', 'peak_rss', 'store_dump', 'tokenize_lines'];
 
 /* Tests count on allocations that fail, which the sanitizers would end the process for. */
 const OPTIONS = 'allocator_may_return_null=1:halt_on_error=1:print_stacktrace=1';
@@ -56,14 +56,14 @@ const env = { ASAN_OPTIONS: OPTIONS, UBSAN_OPTIONS: OPTIONS, TSAN_OPTIONS: OPTIO
 
 /* Built when the first test of a group asks for it. */
 const built = new Map();
-function build(variant, target = 'compile-tests') {
-  if (!built.has(variant)) built.set(variant, make(`BUILD=build/${variant}`, target));
+function build(variant, targets = ['compile-tests']) {
+  if (!built.has(variant)) built.set(variant, make(`BUILD=build/${variant}`, ...targets));
   return built.get(variant);
 }
 
-function define(variant, program, { target, emulator = [] } = {}) {
+function define(variant, program, { targets, emulator = [] } = {}) {
   test(`${variant}: ${program}`, async (t) => {
-    await build(variant, target);
+    await build(variant, targets);
     const [file, ...args] =
       [...emulator, `build/${variant}/tests/${program}`, ...PROGRAMS[program]];
     const { code, signal, stdout, stderr } = await execute(file, args, { env });
@@ -81,14 +81,16 @@ test('native: every program in tests/c is known here', () => {
 
 for (const program of Object.keys(PROGRAMS)) define('native', program);
 for (const program of Object.keys(PROGRAMS)) define('asan', program);
-define('tsan', 'test_threads', { target: 'build/tsan/tests/test_threads' });
+const THREADED = ['test_family', 'test_threads'];
+for (const program of THREADED)
+  define('tsan', program, { targets: THREADED.map((name) => `build/tsan/tests/${name}`) });
 
 /* Emulated, test_state would take a minute; tests/targets.test.mjs saves and restores there. */
 const emulator = target('qemu-aarch64').start.slice(0, 3);
 for (const program of Object.keys(PROGRAMS))
   if (program !== 'test_state') define('neon', program, { emulator });
 
-for (const suite of ['bad-gguf', 'bad-safetensors', 'bad-pickle', 'bad-tokenizer'])
+for (const suite of ['bad-architecture', 'bad-gguf', 'bad-safetensors', 'bad-pickle', 'bad-tokenizer'])
   test(`asan: ${suite}`, async (t) => {
     await build('asan');
     const { stdout } = await succeed('node', ['--test', `tests/${suite}.test.mjs`], {

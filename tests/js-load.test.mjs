@@ -12,7 +12,7 @@ import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
 import { build, failure, packageFolder } from './lib/js.mjs';
-import { root } from './lib/run.mjs';
+import { root, run } from './lib/run.mjs';
 
 const fairy = `${root}models/rwkv7-fairy.gguf`;
 const bytes = readFileSync(fairy);
@@ -256,4 +256,47 @@ test('js: the option wasm', async () => {
   await assert.rejects(load(7), failure('IO', /WebAssembly module/));
   const empty = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
   await assert.rejects(load(empty), failure('UNSUPPORTED', /does not start/));
+});
+
+// ---- other formats than GGUF --------------------------------------------------------------------
+
+const FAMILY = `${root}tests/data/family/`;
+const TOKENS = [1, 2, 3, 40, 50, 60, 7, 8, 9];
+
+for (const file of ['sunnynet-micro/sunnynet-micro.pt', 'sunnynet-micro/sunnynet-micro.safetensors',
+  'sunnynet-micro/sunnynet-micro.runtime.bin', 'rwkv7-micro/rwkv7-micro.bf16.pth'])
+  test(`js: load ${file}`, async () => {
+    const { code, stdout, stderr } = await run(['logits', '-m', FAMILY + file, '--all',
+      '--tokens', TOKENS.join()]);
+    assert.equal(code, 0, stderr);
+    for (const source of [FAMILY + file, readFileSync(FAMILY + file)]) {
+      const model = await loadModel(source);
+      const logits = model.prefillAll(TOKENS, model.initState());
+      assert.deepEqual(Buffer.from(logits.buffer, logits.byteOffset, logits.byteLength), stdout);
+      model.dispose();
+    }
+  });
+
+test('js: a large file that is no model is refused at its beginning', async () => {
+  let taken = 0;
+  const pages = new ReadableStream({
+    pull(controller) {
+      taken += 1 << 20;
+      controller.enqueue(new Uint8Array(1 << 20).fill(0x20));
+    },
+  });
+  await assert.rejects(loadModel(pages, { size: 2 ** 33 }),
+    failure('FORMAT', /not a GGUF file, safetensors, PyTorch archive or packed blob/));
+  assert.ok(taken < 16 << 20, `${taken} bytes were taken`);
+});
+
+test('js: special tokens and ends of texts', async () => {
+  const model = await loadModel(`${FAMILY}mamba2-micro/mamba2-micro.f16.gguf`);
+  const text = 'a<|endoftext|>b';
+  const plain = model.tokenize(text);
+  const special = model.tokenize(text, { special: true });
+  assert.ok(special.length < plain.length);
+  assert.ok(special.includes(0) && !plain.includes(0));
+  assert.equal(model.detokenize(plain), text);
+  model.dispose();
 });

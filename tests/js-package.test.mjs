@@ -6,6 +6,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeF
   from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { after, before, test } from 'node:test';
 
 import { build, packageFolder } from './lib/js.mjs';
@@ -77,10 +78,15 @@ test('js: the files of the package', async () => {
   const modules = ['relaxed', 'simd', 'scalar'].flatMap((variant) =>
     [`sunnynet-${variant}.mjs`, `sunnynet-${variant}.wasm`]);
   const parts = ['engine', 'error', 'generate', 'load', 'model', 'sampler', 'source', 'state',
-    'sunnynet'].map((part) => `${part}.mjs`);
+    'sunnynet', 'text'].map((part) => `${part}.mjs`);
   assert.deepEqual(files.map(({ path }) => path).sort(),
     ['LICENSE', 'README.md', 'package.json', 'sunnynet.d.ts', ...modules, ...parts].sort());
-  assert.ok(size < 500_000, `${size} bytes are more than a page should load`);
+  // three modules of which a page loads one; each must stay below 300 kB compressed
+  assert.ok(size < 800_000, `${size} bytes are more than a package should take`);
+  for (const variant of ['relaxed', 'simd', 'scalar']) {
+    const wasm = readFileSync(`${packageFolder}sunnynet-${variant}.wasm`);
+    assert.ok(gzipSync(wasm).length < 300_000, variant);
+  }
 });
 
 test('js: versions agree and nothing is depended on', async () => {
@@ -134,7 +140,7 @@ test('js: nothing in the glue looks for Node', () => {
 test('js: the glue exports what its list says and the binding uses', () => {
   const list = readFileSync(`${root}bindings/js/exports.txt`, 'utf8').split('\n')
     .filter((line) => line && !line.startsWith('#'));
-  const source = ['engine', 'generate', 'load', 'model', 'sampler', 'state']
+  const source = ['engine', 'generate', 'load', 'model', 'sampler', 'state', 'text']
     .map((part) => readFileSync(`${packageFolder}${part}.mjs`, 'utf8')).join('\n');
   const used = [...source.matchAll(/\b_(?:sn_\w+|malloc|free)\b/g)].map((match) => match[0]);
   assert.deepEqual([...new Set(used)].sort(), list.sort());

@@ -38,7 +38,7 @@ static sn_status append(sn_gguf_head *head, const void *data, size_t bytes) {
 
 static sn_status append_number(sn_gguf_head *head, uint32_t bytes, uint64_t value) {
     uint8_t data[8];
-    gguf_store(data, bytes, value);
+    gguf_store(data, sizeof data, value); /* little-endian: the first bytes are the number */
     return append(head, data, bytes);
 }
 

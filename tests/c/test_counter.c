@@ -1,6 +1,7 @@
 /*
- * Weight bytes read: a chunk of a prompt and a batch read each matrix once, however many tokens
- * they compute. What one pass must read is summed here from the sizes of the tensors.
+ * Weight bytes read, for every architecture: a chunk of a prompt and a batch read each matrix and
+ * vector once, however many tokens they compute, and one embedding row for each. What one pass must
+ * read is summed here from the sizes of the tensors.
  * Usage: test_counter models/test
  */
 #include "check.h"
@@ -12,21 +13,29 @@
 
 /* Of one forward pass. */
 typedef struct pass_bytes {
-    double weights;   /* every matrix and vector in use but the embedding */
-    double head;      /* of these: the output matrix, which is skipped without logits */
+    double weights;   /* every matrix and vector in use but the embedding's rows */
+    double head;      /* of these: the output matrix, which is skipped without logits; it may be the
+                       * embedding, as a matrix */
     double embedding; /* one row, for each token */
 } pass_bytes;
 
 static pass_bytes count_tensors(const sn_model *model) {
     pass_bytes bytes = { 0.0, 0.0, 0.0 };
+    double tied = 0.0;
     for (int32_t i = 0; i < sn_model_tensor_count(model); i++) {
         sn_tensor_info info = { .struct_size = sizeof info };
         CHECK(sn_model_get_tensor(model, i, &info) == SN_OK, "%s", sn_last_error());
-        if (strcmp(info.name, "token_embd.weight") == 0)
-            bytes.embedding = info.resident_bytes / info.dims[1];
-        else
+        if (strcmp(info.name, "token_embd.weight") == 0) {
+            bytes.embedding = info.file_bytes / info.dims[1];
+            tied = info.resident_bytes;
+        } else {
             bytes.weights += info.resident_bytes;
+        }
         if (strcmp(info.name, "output.weight") == 0) bytes.head = info.resident_bytes;
+    }
+    if (bytes.head == 0.0) {
+        bytes.head = tied;
+        bytes.weights += tied;
     }
     CHECK(bytes.embedding > 0.0 && bytes.head > 0.0, "no embedding or no output");
     return bytes;
@@ -107,8 +116,12 @@ static void check_model(const char *path, int32_t max_chunk, int32_t activations
 }
 
 int main(int argc, char **argv) {
-    static const char *const names[] = { "rwkv7-micro.f32", "rwkv7-micro.bf16", "rwkv7-k256.q8_0",
-                                         "rwkv7-k256.q5_1", "rwkv7-k256.q4_k_m" };
+    static const char *const names[] = {
+        "rwkv7-micro.f32", "rwkv7-micro.bf16", "rwkv7-k256.q8_0", "rwkv7-k256.q5_1",
+        "rwkv7-k256.q4_k_m", "mamba2-micro-g2.q8_0", "mamba-micro.f16", "deltanet-micro.q8_0",
+        "gated-deltanet-micro.bf16", "gla-micro.q4_0", "hgrn2-micro.f16", "sunnynet-micro.q8_0",
+        "sunnynet-micro-ablation.f16",
+    };
     if (argc != 2) {
         fprintf(stderr, "usage: test_counter models/test\n");
         return 2;

@@ -32,11 +32,12 @@ function withFile(bytes, extension, use) {
   }
 }
 
-/* The error line for a bad file, checked. */
-export function refuses(bytes, extension, { args = [], named = [], reason, slack = 0 }) {
+/* The error line for a bad file, checked; `run` makes the command to be run on it. */
+export function refuses(bytes, extension, { args = [], named = [], reason, slack = 0,
+  run = (path) => [program('store_dump'), path, ...args] }) {
   return withFile(bytes, extension, (path) => {
     const { status, stdout, stderr, output, error } =
-      spawnSync(peakRss, [program('store_dump'), path, ...args], {
+      spawnSync(peakRss, run(path), {
         stdio: ['ignore', 'pipe', 'pipe', 'pipe'], encoding: 'utf8', timeout: 20000,
       });
     assert.ifError(error);

@@ -90,7 +90,8 @@ const emulator = target('qemu-aarch64').start.slice(0, 3);
 for (const program of Object.keys(PROGRAMS))
   if (program !== 'test_state') define('neon', program, { emulator });
 
-for (const suite of ['bad-architecture', 'bad-gguf', 'bad-safetensors', 'bad-pickle', 'bad-tokenizer'])
+const HOSTILE = ['bad-architecture', 'bad-gguf', 'bad-safetensors', 'bad-pickle', 'bad-tokenizer'];
+for (const suite of HOSTILE)
   test(`asan: ${suite}`, async (t) => {
     await build('asan');
     const { stdout } = await succeed('node', ['--test', `tests/${suite}.test.mjs`], {

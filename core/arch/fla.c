@@ -4,7 +4,7 @@
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-sn_status sn_fla_bind(sn_binder *b) {
+static sn_status bind_frame(sn_binder *b) {
     sn_model *m = b->model;
     sn_fla *f = m->weights;
     m->norm_eps = 1e-6f;
@@ -20,7 +20,7 @@ sn_status sn_fla_bind(sn_binder *b) {
     return sn_bind_vector(b, "output_norm.weight", (uint64_t)m->n_embd, &f->norm);
 }
 
-sn_status sn_fla_bind_layer(sn_binder *b, sn_fla_layer *l) {
+static sn_status bind_layer(sn_binder *b, sn_fla_layer *l) {
     const uint64_t D = (uint64_t)b->model->n_embd, F = (uint64_t)b->model->n_ffn;
     SN_TRY(sn_bind_vector(b, "attn_norm.weight", D, &l->mix_norm));
     SN_TRY(sn_bind_vector(b, "ffn_norm.weight", D, &l->ffn_norm));
@@ -42,6 +42,36 @@ sn_status sn_fla_bind_projection(sn_binder *b, const char *stem, uint64_t rows,
     SN_TRY(sn_bind_transposed(b, tensor, rows, (uint64_t)f->taps, &out->conv));
     snprintf(tensor, sizeof tensor, "%s_conv.bias", stem);
     return sn_bind_vector_or(b, tensor, rows, &out->bias);
+}
+
+static void *layer_at(const sn_fla_kind *kind, const sn_model *m, int32_t number) {
+    return (char *)m->weights + kind->weights_bytes + (size_t)number * kind->layer_bytes;
+}
+
+static sn_status count_scratch(const sn_fla_kind *kind, sn_model *m) {
+    sn_fla_work *w = sn_alloc(kind->work_bytes);
+    if (!w) return SN_E_NOMEM;
+    w->pass.taken = (size_t)m->n_embd; /* x */
+    kind->take_arrays(w, m);
+    m->scratch_floats = w->pass.taken;
+    sn_free(w);
+    return SN_OK;
+}
+
+sn_status sn_fla_bind(const sn_fla_kind *kind, sn_loader *loader, sn_model *m) {
+    sn_binder b = sn_binder_of(loader, m);
+    SN_TRY(sn_bind_common(&b));
+    SN_TRY(sn_bind_vocabulary(&b));
+    SN_TRY(sn_loader_weights(loader, kind->weights_bytes +
+                                     (size_t)m->n_layers * kind->layer_bytes));
+    SN_TRY(bind_frame(&b));
+    SN_TRY(kind->bind_keys(&b, m->weights));
+    for (b.layer = 0; b.layer < m->n_layers; b.layer++) {
+        SN_TRY(bind_layer(&b, layer_at(kind, m, b.layer)));
+        SN_TRY(kind->bind_layer(&b, m->weights, layer_at(kind, m, b.layer)));
+    }
+    SN_TRY(sn_bind_state(&b, kind->layer_state(m->weights)));
+    return count_scratch(kind, m);
 }
 
 uint64_t sn_fla_history(const sn_fla *f, uint64_t width) {
@@ -90,19 +120,23 @@ static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {
     sn_pass_add(pass, w->out);
 }
 
-void sn_fla_forward(sn_fla_work *w, const sn_fla_layer *(*layer_of)(const sn_model *, int32_t),
-                    size_t layer_state, sn_fla_mix mix, float *logits, size_t first_logits) {
+void sn_fla_forward(const sn_fla_kind *kind, sn_fla_work *w, const sn_model *m, sn_exec *exec,
+                    const int32_t *tokens, size_t n_tokens, const sn_segment *segments,
+                    size_t n_segments, float *logits, size_t first_logits) {
+    const sn_fla *f = m->weights;
+    const size_t layer_state = (size_t)kind->layer_state(f);
     sn_pass *pass = &w->pass;
-    const sn_model *m = pass->model;
-    for (int32_t l = 0; l < m->n_layers; l++) {
-        const sn_fla_layer *layer = layer_of(m, l);
-        pass->state_offset = (size_t)l * layer_state;
+    *pass = sn_pass_begin(m, exec, &f->embedding, tokens, n_tokens, segments, n_segments);
+    kind->take_arrays(w, m);
+    for (int32_t i = 0; i < m->n_layers; i++) {
+        const sn_fla_layer *layer = layer_at(kind, m, i);
+        pass->state_offset = (size_t)i * layer_state;
         w->history = 0;
         sn_pass_rms(pass, w->h, pass->x, layer->mix_norm, pass->D, m->norm_eps);
-        mix(w, l);
+        kind->mix(w, layer);
         sn_pass_add(pass, w->out);
         feed_forward(w, layer);
     }
-    if (logits) sn_pass_rms(pass, w->h, pass->x, w->model->norm, pass->D, m->norm_eps);
-    sn_pass_end(pass, &w->model->head, w->h, logits, first_logits);
+    if (logits) sn_pass_rms(pass, w->h, pass->x, f->norm, pass->D, m->norm_eps);
+    sn_pass_end(pass, &f->head, w->h, logits, first_logits);
 }

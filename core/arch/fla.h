@@ -42,9 +42,7 @@ typedef struct sn_fla_work {
     size_t history;   /* floats of the layer's state taken by convolutions so far */
 } sn_fla_work;
 
-/* Keys and tensors outside the layers; `m->weights` exists and begins with an sn_fla. */
-sn_status sn_fla_bind(sn_binder *b);
-sn_status sn_fla_bind_layer(sn_binder *b, sn_fla_layer *layer);
+typedef struct sn_fla_kind sn_fla_kind;
 
 /* "STEM.weight" (rows, D) and, if the model has short convolutions, "STEM_conv.weight". */
 sn_status sn_fla_bind_projection(sn_binder *b, const char *stem, uint64_t rows,
@@ -64,9 +62,26 @@ void sn_fla_project(sn_fla_work *w, const sn_fla_projection *p, float *y);
 void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t width,
                           size_t total, float eps, const sn_matrix *gate_matrix, float *gate);
 
-/* Forward pass. `mix` writes mix(w->h) to w->out for layer number `layer`. */
-typedef void (*sn_fla_mix)(sn_fla_work *w, int32_t layer);
-void sn_fla_forward(sn_fla_work *w, const sn_fla_layer *(*layer_of)(const sn_model *, int32_t),
-                    size_t layer_state, sn_fla_mix mix, float *logits, size_t first_logits);
+/*
+ * What an architecture is made of. Its weights are a struct that begins with an sn_fla and ends with
+ * its layers, each of which begins with an sn_fla_layer; its work begins with an sn_fla_work.
+ */
+struct sn_fla_kind {
+    size_t weights_bytes, layer_bytes; /* of the weights without layers; of one layer */
+    size_t work_bytes;
+    sn_status (*bind_keys)(sn_binder *b, void *weights);
+    sn_status (*bind_layer)(sn_binder *b, const void *weights, void *layer);
+    uint64_t (*layer_state)(const void *weights); /* floats */
+    void (*take_arrays)(sn_fla_work *w, const sn_model *m);
+    /* writes mix(w->h) to w->out */
+    void (*mix)(sn_fla_work *w, const void *layer);
+};
+
+sn_status sn_fla_bind(const sn_fla_kind *kind, sn_loader *loader, sn_model *m);
+
+/* A forward pass (model.h) in `w`, the beginning of the architecture's own work, zeroed. */
+void sn_fla_forward(const sn_fla_kind *kind, sn_fla_work *w, const sn_model *m, sn_exec *exec,
+                    const int32_t *tokens, size_t n_tokens, const sn_segment *segments,
+                    size_t n_segments, float *logits, size_t first_logits);
 
 #endif

@@ -39,11 +39,12 @@ typedef struct work {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {
+static sn_status bind_layer(sn_binder *b, const void *of, void *to) {
+    const weights *W = of;
+    layer *l = to;
     const uint64_t D = (uint64_t)b->model->n_embd, H = (uint64_t)W->frame.H;
     const uint64_t G = (uint64_t)W->G, K = (uint64_t)W->frame.K, V = (uint64_t)W->frame.V;
     uint64_t rank, width;
-    SN_TRY(sn_fla_bind_layer(b, &l->frame));
     SN_TRY(sn_fla_bind_projection(b, "attn_q", H * K, &l->q));
     SN_TRY(sn_fla_bind_projection(b, "attn_k", G * K, &l->k));
     SN_TRY(sn_fla_bind_projection(b, "attn_v", G * V, &l->v));
@@ -56,7 +57,8 @@ static sn_status bind_layer(sn_binder *b, const weights *W, layer *l) {
     return sn_bind_matrix(b, "attn_output.weight", D, H * V, &l->out);
 }
 
-static sn_status bind_keys(sn_binder *b, weights *W) {
+static sn_status bind_keys(sn_binder *b, void *to) {
+    weights *W = to;
     W->normalizer = 16.0f;
     W->G = W->frame.H;
     SN_TRY(sn_bind_size_or(b, "attention.head_count_kv", 1 << 16, &W->G));
@@ -75,44 +77,29 @@ static size_t max_rank(const sn_model *m) {
     return rank;
 }
 
-static void take_arrays(work *w, const sn_model *m) {
+static void take_arrays(sn_fla_work *fla, const sn_model *m) {
+    work *w = (work *)(void *)fla; /* its first member */
     const weights *W = w->W = m->weights;
     w->H = (size_t)W->frame.H;
     w->G = (size_t)W->G;
     w->K = (size_t)W->frame.K;
     w->V = (size_t)W->frame.V;
     const size_t keys = w->H * w->K, values = w->H * w->V;
-    sn_fla_take_arrays(&w->fla, m, keys > values ? keys : values);
-    w->q = sn_pass_take(&w->fla.pass, keys);
-    w->k = sn_pass_take(&w->fla.pass, w->G * w->K);
-    w->v = sn_pass_take(&w->fla.pass, w->G * w->V);
-    w->rank = sn_pass_take(&w->fla.pass, max_rank(m));
-    w->decay = sn_pass_take(&w->fla.pass, w->G * w->K);
-    w->y = sn_pass_take(&w->fla.pass, values);
-    w->gate = sn_pass_take(&w->fla.pass, values);
+    sn_fla_take_arrays(fla, m, keys > values ? keys : values);
+    w->q = sn_pass_take(&fla->pass, keys);
+    w->k = sn_pass_take(&fla->pass, w->G * w->K);
+    w->v = sn_pass_take(&fla->pass, w->G * w->V);
+    w->rank = sn_pass_take(&fla->pass, max_rank(m));
+    w->decay = sn_pass_take(&fla->pass, w->G * w->K);
+    w->y = sn_pass_take(&fla->pass, values);
+    w->gate = sn_pass_take(&fla->pass, values);
 }
 
-static uint64_t layer_state_floats(const weights *W) {
+static uint64_t layer_state(const void *of) {
+    const weights *W = of;
     const uint64_t H = (uint64_t)W->frame.H, K = (uint64_t)W->frame.K, V = (uint64_t)W->frame.V;
     const uint64_t width = H * K + (uint64_t)W->G * (K + V);
     return sn_fla_history(&W->frame, width) + H * K * V;
-}
-
-static sn_status bind(sn_loader *loader, sn_model *m) {
-    sn_binder b = sn_binder_of(loader, m);
-    SN_TRY(sn_bind_common(&b));
-    SN_TRY(sn_bind_vocabulary(&b));
-    SN_TRY(sn_loader_weights(loader, sizeof(weights) + (size_t)m->n_layers * sizeof(layer)));
-    weights *W = m->weights;
-    SN_TRY(sn_fla_bind(&b));
-    SN_TRY(bind_keys(&b, W));
-    for (b.layer = 0; b.layer < m->n_layers; b.layer++)
-        SN_TRY(bind_layer(&b, W, &W->layers[b.layer]));
-    SN_TRY(sn_bind_state(&b, layer_state_floats(W)));
-    work w = { .fla = { .pass = { .taken = (size_t)m->n_embd } } };
-    take_arrays(&w, m);
-    m->scratch_floats = w.fla.pass.taken;
-    return SN_OK;
 }
 
 /* ---- computing ---------------------------------------------------------------------------- */
@@ -147,9 +134,9 @@ static void recur_heads(void *context, size_t begin, size_t end) {
     }
 }
 
-static void mix(sn_fla_work *fla, int32_t number) {
+static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
-    const layer *l = &w->W->layers[number];
+    const layer *l = of;
     const sn_pass *pass = &fla->pass;
     const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
     sn_fla_project(fla, &l->q, w->q);
@@ -168,18 +155,25 @@ static void mix(sn_fla_work *fla, int32_t number) {
     sn_pass_linear(pass, &l->out, fla->out, w->y);
 }
 
-static const sn_fla_layer *layer_of(const sn_model *m, int32_t number) {
-    return &((const weights *)m->weights)->layers[number].frame;
+/* ---- the architecture --------------------------------------------------------------------- */
+
+static const sn_fla_kind kind = {
+    .weights_bytes = offsetof(weights, layers), .layer_bytes = sizeof(layer),
+    .work_bytes = sizeof(work),
+    .bind_keys = bind_keys, .bind_layer = bind_layer, .layer_state = layer_state,
+    .take_arrays = take_arrays, .mix = mix,
+};
+
+static sn_status bind(sn_loader *loader, sn_model *m) {
+    return sn_fla_bind(&kind, loader, m);
 }
 
 static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, size_t n_tokens,
                     const sn_segment *segments, size_t n_segments, float *logits,
                     size_t first_logits) {
-    const weights *W = m->weights;
-    work w = { .fla = { .pass = sn_pass_begin(m, exec, &W->frame.embedding, tokens, n_tokens,
-                                              segments, n_segments) } };
-    take_arrays(&w, m);
-    sn_fla_forward(&w.fla, layer_of, (size_t)layer_state_floats(W), mix, logits, first_logits);
+    work w = { .fla = { .model = NULL } };
+    sn_fla_forward(&kind, &w.fla, m, exec, tokens, n_tokens, segments, n_segments, logits,
+                   first_logits);
 }
 
 const sn_arch sn_arch_gla = { .name = "gla", .bind = bind, .forward = forward };

@@ -313,7 +313,8 @@ static sn_status convert_gguf(const sn_gguf *gguf, const char *out,
     SN_TRY(check_output(gguf, out));
     SN_TRY(sn_model_begin(gguf, &header_only, &model, &roles));
     job.roles = roles;
-    sn_status status = model->arch ? SN_OK : sn_arch_refuse(sn_gguf_name(gguf), model->architecture);
+    sn_status status =
+        model->arch ? SN_OK : sn_arch_refuse(sn_gguf_name(gguf), model->architecture);
     if (status == SN_OK) status = sn_packed_read(gguf, &job.packed);
     if (status == SN_OK) status = write_file(&job, out);
     free_job(&job);

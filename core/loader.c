@@ -114,7 +114,7 @@ static sn_status check_type(const sn_loader *loader, const char *name, const req
 /* Bytes the tensor takes in memory. */
 static bool resident_bytes(const request *r, size_t *bytes) {
     uint64_t n, total;
-    if (!sn_mul_u64(r->rows, r->k, &n)) return false;
+    if (!sn_mul_u64(r->rows, r->k, &n) || n > SIZE_MAX) return false;
     switch (r->kind) {
     case REQUEST_VECTOR:
     case REQUEST_TRANSPOSED:

@@ -27,6 +27,7 @@ const PROGRAMS = {
   test_chat: [models, 'tests/data/family'],
   test_convert: [folder, models],
   test_counter: [models],
+  test_encode: [],
   test_family: [models, folder, 'tests/data/family'],
   test_fpenv: [models, folder],
   test_gguf: [join(folder, 'gguf')],

@@ -63,8 +63,8 @@ void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t 
                           size_t total, float eps, const sn_matrix *gate_matrix, float *gate);
 
 /*
- * What an architecture is made of. Its weights are a struct that begins with an sn_fla and ends with
- * its layers, each of which begins with an sn_fla_layer; its work begins with an sn_fla_work.
+ * What an architecture is made of. Its weights are a struct that begins with an sn_fla and ends
+ * with its layers, each of which begins with an sn_fla_layer; its work begins with an sn_fla_work.
  */
 struct sn_fla_kind {
     size_t weights_bytes, layer_bytes; /* of the weights without layers; of one layer */

@@ -150,4 +150,5 @@ static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, siz
                    first_logits);
 }
 
-const sn_arch sn_arch_gated_deltanet = { .name = "gated-deltanet", .bind = bind, .forward = forward };
+const sn_arch sn_arch_gated_deltanet = { .name = "gated-deltanet", .bind = bind,
+                                         .forward = forward };

@@ -40,7 +40,7 @@ async function compare(path, tokens, extra = []) {
 
 // ---- the model files -------------------------------------------------------------------------
 
-const models = readdirSync(`${root}models/test`)
+const models = readdirSync(`${root}models/test`).filter((file) => file.startsWith('rwkv7-'))
   .filter((name) => name.endsWith('.gguf') && !name.includes('fairy'));
 
 test('there is a model of every kind', () => {

@@ -2,10 +2,11 @@
 // on elsewhere, the same story from the same seed, errors in words.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { after, test } from 'node:test';
 
+import { GgufBuilder, TYPES } from './lib/gguf.mjs';
 import { CASES, hashLogits, lineOf, readHashes } from './lib/hash.mjs';
 import { root } from './lib/run.mjs';
 import { runOn, target, TARGETS } from './lib/targets.mjs';
@@ -88,6 +89,30 @@ test('a state saved on one target goes on on any other', async () => {
     const from = here(`${(i + 1) % TARGETS.length}.state`);
     const { stdout } = await succeed(where, [...goOn, '--state-load', from]);
     assert.equal(stdout.toString(), native.toString(), where.name);
+  }
+});
+
+/* One layer, one head of 600 keys and values: more than 2^18 numbers of state. */
+function modelOfMuchState() {
+  const n = 600, b = new GgufBuilder().kv('general.architecture', 'string', 'deltanet');
+  const keys = { block_count: 1, embedding_length: 1, feed_forward_length: 1,
+    'attention.head_count': 1, 'attention.key_length': n, 'attention.value_length': n };
+  const layer = { attn_norm: [1], ffn_norm: [1], ffn_gate: [1, 1], ffn_up: [1, 1],
+    ffn_down: [1, 1], attn_q: [1, n], attn_k: [1, n], attn_v: [1, n], attn_head_norm: [n],
+    attn_output: [n, 1] };
+  for (const [key, value] of Object.entries(keys)) b.kv(`deltanet.${key}`, 'u32', value);
+  for (const [name, dims] of Object.entries(layer))
+    b.tensor(`blk.0.${name}.weight`, TYPES.F16, dims);
+  return b.tensor('token_embd.weight', TYPES.F16, [1, 2])
+    .tensor('output_norm.weight', TYPES.F16, [1]).build();
+}
+
+test('a layer with much state fits where addresses have 32 bits', async () => {
+  writeFileSync(`${folder}/state.gguf`, modelOfMuchState());
+  for (const where of TARGETS) {
+    const { stdout } = await succeed(where, ['info', '-m', here('state.gguf')]);
+    assert.match(stdout.toString(), /^state +1440000 bytes$/m, where.name);
+    await succeed(where, ['logits', '-m', here('state.gguf'), '--tokens', '1']);
   }
 });
 

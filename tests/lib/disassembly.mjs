@@ -73,7 +73,8 @@ export function checkObject(object, libm = mathematics()) {
     if (problem) problems.set(`${name} is ${problem}`, text);
   }
   const lines = [...problems].map(([problem, text]) => `${problem}: ${text}`);
-  if (count === 0) lines.push('no instructions found');
+  const onlyData = object.endsWith('_tables.o'); // by name, so that a broken listing is noticed
+  if (count === 0 && !onlyData) lines.push('no instructions found');
   for (const [, name] of execFileSync('nm', ['-u', object], { encoding: 'utf8' })
     .matchAll(/ U (\w+)/g))
     if (libm.has(name)) lines.push(`${name} is a function of libm`);

@@ -19,6 +19,7 @@ const models = 'models/test';
 
 /* Each program's arguments. */
 const PROGRAMS = {
+  test_abi: [folder],
   test_api: [models, folder],
   test_bad_tokenizers: [],
   test_blob: [folder, 'tests/data/family'],
@@ -33,10 +34,13 @@ const PROGRAMS = {
   test_import_tokenizer: [folder],
   test_json: [],
   test_loading: [models],
+  test_mappings: [],
   test_oracle: [],
+  test_oracle_recurrence: [],
   test_oracle_scans: [],
   test_oracle_vectors: [],
   test_quant: ['tests/data'],
+  test_recurrence: ['tests/data/recurrence'],
   test_sampler: [],
   test_state: [models, folder, 'tests/data/state'],
   test_store: [folder],
@@ -57,8 +61,9 @@ const env = { ASAN_OPTIONS: OPTIONS, UBSAN_OPTIONS: OPTIONS, TSAN_OPTIONS: OPTIO
 /* Built when the first test of a group asks for it. */
 const built = new Map();
 function build(variant, target = 'compile-tests') {
-  if (!built.has(variant)) built.set(variant, make(`BUILD=build/${variant}`, target));
-  return built.get(variant);
+  const key = `${variant} ${target}`;
+  if (!built.has(key)) built.set(key, make(`BUILD=build/${variant}`, target));
+  return built.get(key);
 }
 
 function define(variant, program, { target, emulator = [] } = {}) {
@@ -81,7 +86,8 @@ test('native: every program in tests/c is known here', () => {
 
 for (const program of Object.keys(PROGRAMS)) define('native', program);
 for (const program of Object.keys(PROGRAMS)) define('asan', program);
-define('tsan', 'test_threads', { target: 'build/tsan/tests/test_threads' });
+for (const program of ['test_abi', 'test_threads'])
+  define('tsan', program, { target: `build/tsan/tests/${program}` });
 
 /* Emulated, test_state would take a minute; tests/targets.test.mjs saves and restores there. */
 const emulator = target('qemu-aarch64').start.slice(0, 3);

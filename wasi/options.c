@@ -118,7 +118,7 @@ const option option_table[] = {
      "N", NULL, "accepted, but has no meaning: the state does not grow"},
 
     {{"--type"}, OPTION_TEXT, CONVERT, AT(type), 0, 0, 0,
-     "TYPE", NULL, "f32, f16, bf16, q8_0 or q4_0; without it types stay"},
+     "TYPE", NULL, "f32, f16, bf16, q8_0, q4_k_m, ...; without it types stay"},
     {{"--packed"}, OPTION_FLAG, CONVERT, AT(packed), 0, 0, 0,
      NULL, NULL, "write weights as they lie in memory: later starts are faster"},
     {{"--format"}, OPTION_CHOICE, CONVERT, AT(format), AT(format_given), 0, 0,
@@ -195,8 +195,8 @@ const command_text command_table[COMMAND_COUNT] = {
     [COMMAND_CONVERT] =
         {"convert", "IN OUT [--type TYPE] [--packed] [--format gguf|blob]",
          "write a model in another type or format",
-         "IN is a file or folder like any -m. A blob is the packed fp32 file of SunnyNet and\n"
-         "RWKV-7; it takes neither --type nor --packed.\n",
+         "IN is a file or folder like any -m. A blob is the packed file of SunnyNet and RWKV-7:\n"
+         "fp32, or with --type i4 (RWKV-7 only) INT4. It takes no other type and no --packed.\n",
          2},
     [COMMAND_RELEASE] =
         {"release", "CHECKPOINT.pt --out-dir DIR [options]",

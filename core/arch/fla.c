@@ -73,9 +73,12 @@ void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t 
     const sn_pass *pass = &w->pass;
     for (size_t i = 0; i < pass->T * total; i += width)
         pass->simd->rms_norm(y + i, y + i, weight, width, eps);
+    sn_pass_show(pass, "normed", y, total);
     if (!gate_matrix->rows) return;
     sn_pass_linear(pass, gate_matrix, gate, w->h);
+    sn_pass_show(pass, "gate", gate, total);
     pass->simd->mul_silu(y, y, gate, pass->T * total);
+    sn_pass_show(pass, "gated", y, total);
 }
 
 static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {
@@ -92,12 +95,14 @@ void sn_fla_forward(sn_fla_work *w, const sn_fla_layer *(*layer_of)(const sn_mod
                     size_t layer_state, sn_fla_mix mix, float *logits, size_t first_logits) {
     sn_pass *pass = &w->pass;
     const sn_model *m = pass->model;
-    for (int32_t l = 0; l < m->n_layers; l++) {
+    for (int32_t l = sn_pass_first_layer(pass); l < sn_pass_end_layer(pass); l++) {
         const sn_fla_layer *layer = layer_of(m, l);
         pass->state_offset = (size_t)l * layer_state;
         w->history = 0;
         sn_pass_rms(pass, w->h, pass->x, layer->mix_norm, pass->D, m->norm_eps);
+        sn_pass_show(pass, "h", w->h, pass->D);
         mix(w, l);
+        sn_pass_show(pass, "out", w->out, pass->D);
         sn_pass_add(pass, w->out);
         feed_forward(w, layer);
     }

@@ -78,6 +78,10 @@ static sn_status make_plan(const convert_job *job, uint64_t index, tensor_plan *
     }
     plan.to_panels = job->options->packed && can_pack(&plan, role);
     *out = plan;
+    if (sn_type_is_private(plan.target))
+        return sn_fail(SN_E_UNSUPPORTED, "%.300s: tensor '%s': a GGUF file cannot hold type %s; "
+                       "choose another type, or a blob", sn_gguf_name(job->gguf), tensor->name,
+                       plan.target->name);
     if (plan.target != plan.source && !plan.source->decode)
         return sn_fail(SN_E_UNSUPPORTED, "%.300s: tensor '%s': type %s cannot be converted",
                        sn_gguf_name(job->gguf), tensor->name, plan.source->name);
@@ -313,8 +317,8 @@ static sn_status convert_gguf(const sn_gguf *gguf, const char *out,
     SN_TRY(check_output(gguf, out));
     SN_TRY(sn_model_begin(gguf, &header_only, &model, &roles));
     job.roles = roles;
-    sn_status status =
-        model->arch ? SN_OK : sn_arch_refuse(sn_gguf_name(gguf), model->architecture);
+    sn_status status = SN_OK;
+    if (!model->arch) status = sn_arch_refuse(sn_gguf_name(gguf), model->architecture);
     if (status == SN_OK) status = sn_packed_read(gguf, &job.packed);
     if (status == SN_OK) status = write_file(&job, out);
     free_job(&job);
@@ -326,13 +330,16 @@ static sn_status convert_gguf(const sn_gguf *gguf, const char *out,
 static sn_status convert_to_blob(const sn_gguf *gguf, const char *out,
                                  const sn_convert_options *options) {
     SN_TRY(check_output(gguf, out));
-    return sn_blob_write(gguf, out, options->progress, options->progress_user);
+    return sn_blob_write(gguf, out, options->type != NULL, options->progress,
+                         options->progress_user);
 }
 
 static sn_status check_format(const sn_convert_options *options, bool *blob) {
+    const bool i4 = options->type && sn_type_same_name(options->type, "i4");
     *blob = options->format && !strcmp(options->format, "blob");
-    if (*blob && (options->type || options->packed))
-        return sn_fail(SN_E_INVAL, "a blob is float32: it takes no type and no panels");
+    if (*blob && (options->packed || (options->type && !i4)))
+        return sn_fail(SN_E_INVAL, "a blob is float32 or INT4: it takes no type but i4, no panels");
+    if (!*blob && i4) return sn_fail(SN_E_UNSUPPORTED, "type 'i4' is only written into blobs");
     if (*blob || !options->format || !strcmp(options->format, "gguf")) return SN_OK;
     return sn_fail(SN_E_UNSUPPORTED, "format '%.40s' cannot be written (supported: gguf, blob)",
                    options->format);
@@ -340,11 +347,11 @@ static sn_status check_format(const sn_convert_options *options, bool *blob) {
 
 SN_WORKER static sn_status convert(const char *in, const char *out,
                                    const sn_convert_options *options) {
-    const sn_mix *mix;
+    const sn_mix *mix = NULL;
     sn_gguf gguf = {0};
     bool blob;
-    SN_TRY(sn_mix_find(options->type, &mix));
     SN_TRY(check_format(options, &blob));
+    if (!blob) SN_TRY(sn_mix_find(options->type, &mix));
     if (sn_platform_same_file(in, out))
         return sn_fail(SN_E_INVAL, "%.300s: is the input; write to another file", out);
     SN_TRY(sn_open_model(in, &gguf));

@@ -1,6 +1,6 @@
 /*
  * file.h: bytes that can be read at any position, for containers that are no stream: archives,
- * safetensors, packed blobs. platform.c opens files; memory serves as well.
+ * safetensors, packed blobs. platform_<system>.c open files; memory serves as well.
  */
 #ifndef SN_CORE_FILE_H
 #define SN_CORE_FILE_H

@@ -1,7 +1,7 @@
 #include "memory.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <stdlib.h> /* on Windows with _aligned_malloc */
 #include <string.h>
 
 /* Test hooks (memory.h). Atomic only so that threads that allocate at once are no race. */
@@ -20,13 +20,35 @@ static bool must_fail(void) {
     return atomic_load(&fail_countdown) > 0 && atomic_fetch_sub(&fail_countdown, 1) == 1;
 }
 
+#if defined(_WIN32)
+
+static void *raw_alloc(size_t bytes) {
+    return _aligned_malloc(bytes, SN_ALIGNMENT);
+}
+
+static void raw_free(void *block) {
+    _aligned_free(block);
+}
+
+#else
+
+static void *raw_alloc(size_t bytes) {
+    return aligned_alloc(SN_ALIGNMENT, bytes);
+}
+
+static void raw_free(void *block) {
+    free(block);
+}
+
+#endif
+
 void *sn_alloc(size_t bytes) {
     void *block = NULL;
     /* Beyond PTRDIFF_MAX pointers into the block could not be subtracted. */
     bool possible = bytes <= PTRDIFF_MAX - SN_ALIGNMENT;
     if (!must_fail() && possible) {
         size_t rounded = sn_round_up(bytes ? bytes : 1, SN_ALIGNMENT);
-        block = aligned_alloc(SN_ALIGNMENT, rounded);
+        block = raw_alloc(rounded);
         if (block) memset(block, 0, rounded);
     }
     if (!block) sn_set_error("out of memory: %zu bytes", bytes);
@@ -52,5 +74,5 @@ void *sn_grow(void *block, size_t old_bytes, size_t bytes) {
 }
 
 void sn_free(void *block) {
-    free(block);
+    raw_free(block);
 }

@@ -22,6 +22,7 @@ sn_layout sn_layout_of(const sn_type *type) {
     case SN_TYPE_Q3_K: return SN_LAYOUT_Q3_K;
     case SN_TYPE_IQ4_NL: return SN_LAYOUT_IQ4_NL;
     case SN_TYPE_IQ4_XS: return SN_LAYOUT_IQ4_XS;
+    case SN_TYPE_I4: return SN_LAYOUT_I4;
     default: return SN_LAYOUT_COUNT;
     }
 }
@@ -111,20 +112,24 @@ static void linear_panels(void *context, size_t begin, size_t end) {
     }
 }
 
+/* x as int8, by the rule of the layout it will meet. */
+static sn_q8_rows quantize(sn_exec *exec, const sn_matrix *w, const float *x, size_t n_tokens) {
+    const size_t stride = exec->q_stride;
+    int (*const row)(int8_t *, float *, int32_t *, const float *, size_t) =
+        w->layout == SN_LAYOUT_I4 ? exec->simd->quantize_i4 : exec->simd->quantize_q8;
+    for (size_t t = 0; t < n_tokens; t++)
+        if (!row(exec->q + t * stride, exec->q_scale + t * (stride / 32),
+                 exec->q_sum + t * (stride / 16), x + t * w->k, w->k))
+            exec->spoiled = true;
+    return (sn_q8_rows){ exec->q, exec->q_scale, exec->q_sum, stride };
+}
+
 void sn_linear(sn_exec *exec, const sn_matrix *w, float *y, size_t y_stride, const float *x,
                size_t n_tokens) {
     linear_job job = { .exec = exec, .w = w, .y = y, .y_stride = y_stride, .x = x,
                        .n_tokens = n_tokens };
     job.int8 = exec->simd->matmul_q8[w->layout] && !exec->f32_activations;
-    if (job.int8) {
-        job.q = (sn_q8_rows){ exec->q, exec->q_scale, exec->q_sum, exec->q_stride };
-        for (size_t t = 0; t < n_tokens; t++)
-            if (!exec->simd->quantize_q8(exec->q + t * exec->q_stride,
-                                         exec->q_scale + t * (exec->q_stride / 32),
-                                         exec->q_sum + t * (exec->q_stride / 16), x + t * w->k,
-                                         w->k))
-                exec->spoiled = true;
-    }
+    if (job.int8) job.q = quantize(exec, w, x, n_tokens);
     const size_t bytes = w->n_panels * w->panel_bytes;
     exec->weight_bytes += (double)bytes;
     if (bytes * n_tokens < WORTH_SHARING) linear_panels(&job, 0, w->n_panels);

@@ -39,12 +39,13 @@ typedef struct sn_exec {
     double weight_bytes;  /* read so far */
     size_t max_tokens;
     float *scratch; /* the architecture's, max_tokens times its scratch floats per token */
-    /* int8 activations of max_tokens rows, and the last, partial panel's outputs */
+    /* int8 activations of max_tokens rows (sn_q8_rows), and the last, partial panel's outputs */
     int8_t *q;
     float *q_scale;
     int32_t *q_sum;
     size_t q_stride;
     float *tail;
+    const struct sn_probe *probe; /* NULL, or who looks into the pass (arch/pass.h) */
 } sn_exec;
 
 /* Bytes of scratch for the given sizes; max_k of the matrices that take int8 activations. */

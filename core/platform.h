@@ -1,6 +1,6 @@
 /*
  * platform.h: the operating system, as far as the library needs it: files, pages, cores.
- * platform.c is the only file that includes OS headers (threads.c apart).
+ * platform_<system>.c are the only files that include OS headers (threads.c apart).
  */
 #ifndef SN_CORE_PLATFORM_H
 #define SN_CORE_PLATFORM_H
@@ -42,5 +42,9 @@ void sn_platform_pages_free(void *block, size_t bytes);
 
 /* min(cores this process may use, cgroup quota), at least 1. */
 int32_t sn_platform_cores(void);
+
+/* Before threads are started that only the library's end would end: Windows cannot wait for them
+ * then, so there the library stays loaded from now on. Elsewhere it does nothing. */
+void sn_platform_keep_loaded(void);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * selftest.c: every kernel of every back end this machine can run against the scalar one, bit for
- * bit. Here the driver and the matrix products; selftest_vectors.c and selftest_scans.c the rest.
+ * bit. Here the driver and the matrix products; selftest_vectors.c, selftest_scans.c and
+ * selftest_recurrence.c the rest.
  */
 #include "selftest.h"
 
@@ -20,18 +21,20 @@ static void random_block(tester *t, const sn_type *type, uint8_t *block, int ext
     }
 }
 
-/* Codes in -127..127, their sums, and scales. */
+/* Codes in -127..127, the sums of `half` of them, and scales. */
 static sn_q8_rows random_rows(tester *t, int8_t *q, float *scale, int32_t *sum, size_t tokens,
-                              size_t stride, int extreme) {
+                              size_t stride, size_t half, int extreme) {
     for (size_t i = 0; i < tokens * stride; i++) {
         const int random = (int)(next(t) % 255) - 127;
         q[i] = (int8_t)(extreme < 0 ? random : random % 2 ? 127 : -127);
     }
     for (size_t i = 0; i < tokens * stride / 32; i++) scale[i] = number(t);
-    for (size_t i = 0; i < tokens * stride / 16; i++) {
-        sum[i] = 0;
-        for (int j = 0; j < 16; j++) sum[i] += q[16 * i + (size_t)j];
-    }
+    for (size_t row = 0; row < tokens; row++)
+        for (size_t h = 0; h < stride / half; h++) {
+            int32_t *to = sum + row * (stride / 16) + h;
+            *to = 0;
+            for (size_t j = 0; j < half; j++) *to += q[row * stride + half * h + j];
+        }
     return (sn_q8_rows){ q, scale, sum, stride };
 }
 
@@ -69,7 +72,7 @@ static sn_status check_product(tester *t, product p, uint8_t *memory) {
     if (!t->scalar->matmul_q8[layout]) return SN_OK;
     snprintf(name, sizeof name, "matmul_q8 %s", p.type->name);
     sn_q8_rows x = random_rows(t, q, t->in[1], (int32_t *)(void *)t->in[2], p.tokens, p.k,
-                               p.extreme);
+                               p.type->id == SN_TYPE_I4 ? 32 : 16, p.extreme);
     guard(t, p.tokens * stride);
     t->scalar->matmul_q8[layout](t->want, stride, panels, panel_bytes, p.panels, p.k, x,
                                  p.tokens);
@@ -96,7 +99,7 @@ static sn_status check_products(tester *t) {
     static const uint32_t types[] = {
         SN_TYPE_F32, SN_TYPE_F16, SN_TYPE_BF16, SN_TYPE_Q8_0, SN_TYPE_Q4_0, SN_TYPE_Q4_1,
         SN_TYPE_Q5_0, SN_TYPE_Q5_1, SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K, SN_TYPE_Q2_K,
-        SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS
+        SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS, SN_TYPE_I4
     };
     uint8_t *memory = sn_alloc((1 << 17) + MOST_PANELS * 64 * (MOST_K + 64));
     if (!memory) return SN_E_NOMEM;
@@ -107,9 +110,15 @@ static sn_status check_products(tester *t) {
     return status;
 }
 
-static sn_status check_quantize(tester *t) {
+/* Of one back end; `block` is that of its activations. */
+static int quantize(const sn_simd *simd, size_t block, int8_t *q, float *scale, int32_t *sum,
+                    const float *x, size_t k) {
+    return (block == 64 ? simd->quantize_i4 : simd->quantize_q8)(q, scale, sum, x, k);
+}
+
+static sn_status check_quantize(tester *t, const char *name, size_t block) {
     int8_t q[2][MOST];
-    for (size_t k = 32; k <= MOST; k += k < 512 ? 32 : 512)
+    for (size_t k = block; k <= MOST; k += k < 512 ? block : 512)
         for (int corners = 0; corners < 2; corners++) {
             float *scale[2] = { t->want, t->got };
             int32_t *sum[2] = { (int32_t *)(void *)(t->want + MOST),
@@ -118,16 +127,16 @@ static sn_status check_quantize(tester *t) {
             fill(t, t->in[0], k, corners);
             guard(t, 2 * MOST);
             for (int i = 0; i < 2; i++)
-                finite[i] = (i ? t->other : t->scalar)
-                                ->quantize_q8(q[i], scale[i], sum[i], t->in[0], k);
+                finite[i] = quantize(i ? t->other : t->scalar, block, q[i], scale[i], sum[i],
+                                     t->in[0], k);
             t->cases++;
-            if (finite[0] != finite[1]) return differ(t, "quantize_q8", k, 0);
+            if (finite[0] != finite[1]) return differ(t, name, k, 0);
             if (!finite[0]) continue;
-            if (memcmp(q[0], q[1], k) || memcmp(scale[0], scale[1], k / 32 * 4) ||
-                memcmp(sum[0], sum[1], k / 16 * 4))
-                return differ(t, "quantize_q8", k, 1);
+            if (memcmp(q[0], q[1], k) || memcmp(scale[0], scale[1], k / block * 4) ||
+                memcmp(sum[0], sum[1], k / block * 8))
+                return differ(t, name, k, 1);
         }
-    say(t, "quantize_q8");
+    say(t, name);
     return SN_OK;
 }
 
@@ -136,7 +145,9 @@ static sn_status check_quantize(tester *t) {
 static sn_status check_backend(tester *t) {
     SN_TRY(sn_selftest_vectors(t));
     SN_TRY(sn_selftest_scans(t));
-    SN_TRY(check_quantize(t));
+    SN_TRY(sn_selftest_recurrence(t));
+    SN_TRY(check_quantize(t, "quantize_q8", 32));
+    SN_TRY(check_quantize(t, "quantize_i4", 64));
     return check_products(t);
 }
 

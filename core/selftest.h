@@ -27,6 +27,7 @@ typedef struct tester {
 
 sn_status sn_selftest_vectors(tester *t);
 sn_status sn_selftest_scans(tester *t);
+sn_status sn_selftest_recurrence(tester *t);
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 

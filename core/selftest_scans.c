@@ -3,46 +3,7 @@
  * scalar ones; many tokens at once equal one after the other; an output may lie over an input of
  * its shape; and rows are left alone between what belongs to them.
  */
-#include "selftest.h"
-
-/* Vectors of corner cases soon make everything a NaN, tiny ones make products subnormal. */
-typedef enum kind { PLAIN, TINY, CORNERS, N_KINDS } kind;
-
-static void fill_kind(tester *t, float *x, size_t n, kind what) {
-    fill(t, x, n, what == CORNERS);
-    if (what == TINY)
-        for (size_t i = 0; i < n; i++) x[i] *= 0x1p-73f;
-}
-
-/* ---- rows with gaps between them ----------------------------------------------------------- */
-
-typedef struct grid {
-    float *at;
-    size_t rows, width, stride;
-} grid;
-
-static size_t grid_size(const grid *g) {
-    return g->rows * g->stride + GUARD;
-}
-
-static void paint(const grid *g) {
-    memset(g->at, GUARD_BYTE, grid_size(g) * sizeof(float));
-}
-
-static void copy_grid(const grid *to, const float *from, size_t from_stride) {
-    for (size_t r = 0; r < to->rows; r++)
-        memcpy(to->at + r * to->stride, from + r * from_stride, to->width * sizeof(float));
-}
-
-/* Equal rows, and canaries everywhere else. */
-static sn_status compare_grid(tester *t, const char *kernel, const grid *got, const float *want) {
-    for (size_t i = 0; i < grid_size(got); i++) {
-        const bool inside = i < got->rows * got->stride && i % got->stride < got->width;
-        if (inside ? !same_float(got->at[i], want[i]) : !is_guard(got->at + i))
-            return differ(t, kernel, got->width, i);
-    }
-    return SN_OK;
-}
+#include "selftest_grid.h"
 
 /* Output and state, at t->want or t->got: y first, the state behind its guard. */
 typedef struct place {
@@ -66,18 +27,6 @@ static sn_status compare_place(tester *t, const char *kernel, const place *got, 
     t->cases++;
     SN_TRY(compare_grid(t, kernel, &got->y, want->y.at));
     return compare_grid(t, kernel, &got->S, want->S.at);
-}
-
-/* The sequence from token `first` on. */
-static sn_sequence from_token(sn_sequence s, size_t first) {
-    if (s.at) s.at += first * s.stride;
-    return s;
-}
-
-/* Moves a sequence into the output, which it may share. */
-static sn_sequence into_output(const grid *y, sn_sequence s) {
-    copy_grid(y, s.at, s.stride);
-    return (sn_sequence){ y->at, y->stride };
 }
 
 /* ---- matrix recurrences -------------------------------------------------------------------- */
@@ -175,13 +124,13 @@ static sn_status check_matrix_scan(tester *t, const char *name, bool outer, sn_d
 /* ---- first-order recurrence ---------------------------------------------------------------- */
 
 static sn_status check_recur(tester *t, size_t n, size_t n_tokens, bool gated, kind what) {
-    const size_t stride = n + 5, y_stride = n + n % 3;
+    const size_t stride = n + 5, y_stride = n % 4 ? n + n % 3 : sn_round_up(n, 16);
     for (int i = 0; i < 3; i++) fill_kind(t, t->in[i], n_tokens * stride + 1, what);
     const place want = place_at(t->want, n_tokens, n, y_stride, 1, n);
     const place got = place_at(t->got, n_tokens, n, y_stride, 1, n);
     const sn_recur inputs = {
         .y_stride = y_stride, .a = { t->in[0] + 1, stride }, .b = { t->in[1], stride }, .n = n,
-        .n_tokens = n_tokens, .gated = gated,
+        .n_tokens = n_tokens, .gated = gated, .streaming = n % 4 == 0,
     };
     sn_recur scan = inputs;
     scan.y = want.y.at, scan.s = want.S.at;
@@ -213,6 +162,7 @@ static sn_status check_recurs(tester *t) {
                 SN_TRY(check_recur(t, n, n % 5 + 1, gated, what));
     SN_TRY(check_recur(t, 1000, 4, false, PLAIN));
     SN_TRY(check_recur(t, 768, 4, true, PLAIN));
+    SN_TRY(check_recur(t, 4096 + 40, 2, true, PLAIN)); /* more channels than one pass takes */
     say(t, "recur_scan");
     return SN_OK;
 }

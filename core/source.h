@@ -1,6 +1,6 @@
 /*
  * source.h: bytes that come in order, the one way the readers see a file. A file, a block of
- * memory and the caller's callback all become one; platform.c opens files.
+ * memory and the caller's callback all become one; platform_<system>.c open files.
  */
 #ifndef SN_CORE_SOURCE_H
 #define SN_CORE_SOURCE_H
@@ -14,6 +14,7 @@ typedef struct sn_input {
     size_t (*read)(void *user, void *buffer, size_t bytes); /* 0: no more */
     void *user;
     void (*close)(void *user); /* may be NULL */
+    bool own_types;            /* it may hold private types (quant/types.h): it is no file */
     const sn_status *failed;   /* NULL, or why read() gave nothing: its error text stands */
 } sn_input;
 

@@ -526,7 +526,7 @@ typedef struct sn_convert_options {
     int32_t packed;   /* 1: write panels, so that later starts read them straight into place */
     sn_progress_fn progress;
     void *progress_user;
-    const char *format; /* "gguf" (NULL: the same) or "blob": the fp32 blob of SunnyNet, RWKV-7 */
+    const char *format; /* "gguf" (NULL: the same) or "blob": the blob of SunnyNet or RWKV-7 */
 } sn_convert_options;
 
 SN_API void sn_convert_options_init(sn_convert_options *options);
@@ -534,7 +534,8 @@ SN_API void sn_convert_options_init(sn_convert_options *options);
 /*
  * Reads the model at `in` and writes it to `out` as one file, which appears under its name only
  * when it is whole. `out` must not be `in`. docs/formats.md says which tensors of a GGUF file keep
- * float32 whatever the type. A blob takes neither type nor packed.
+ * float32 whatever the type. A blob is float32 or, with type "i4" (RWKV-7 only), INT4; it takes no
+ * other type and not packed.
  */
 SN_API sn_status sn_convert(const char *in, const char *out, const sn_convert_options *options);
 

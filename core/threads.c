@@ -29,9 +29,13 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
 
 #else
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+
+#if defined(_WIN32)
+#include "threads_windows.h"
+#else
+#include "threads_posix.h"
+#endif
 
 #define MAX_THREADS 256
 #define SPINS 4000      /* some microseconds: longer than the gap between two matrices of a layer */
@@ -53,9 +57,10 @@ struct sn_pool {
     _Atomic(void *) context;
     _Atomic size_t n;
     _Atomic int stop, sleepers;
-    pthread_mutex_t mutex; /* guards sleeping only */
-    pthread_cond_t wake;
-    pthread_t threads[MAX_THREADS];
+    long process; /* that the workers live in: fork() copies none of them */
+    os_mutex mutex; /* guards sleeping only */
+    os_condition wake;
+    os_thread threads[MAX_THREADS];
 };
 
 static void relax(void) {
@@ -90,21 +95,21 @@ static uint32_t wait_for_job(sn_pool *pool, uint32_t seen) {
         if ((job = job_of(atomic_load(&pool->ticket))) != seen) return job;
         relax();
     }
-    pthread_mutex_lock(&pool->mutex);
+    os_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->sleepers, 1);
     while ((job = job_of(atomic_load(&pool->ticket))) == seen)
-        pthread_cond_wait(&pool->wake, &pool->mutex);
+        os_condition_wait(&pool->wake, &pool->mutex);
     atomic_fetch_sub(&pool->sleepers, 1);
-    pthread_mutex_unlock(&pool->mutex);
+    os_mutex_unlock(&pool->mutex);
     return job;
 }
 
-static void *worker_main(void *argument) {
+static os_result OS_CALL worker_main(void *argument) {
     sn_pool *pool = argument;
     (void)sn_fpenv_enter(); /* this thread is ours alone: nothing to restore */
     for (uint32_t job = 0;;) {
         job = wait_for_job(pool, job);
-        if (atomic_load(&pool->stop)) return NULL;
+        if (atomic_load(&pool->stop)) return 0;
         run_pieces(pool, job);
     }
 }
@@ -114,20 +119,25 @@ static uint32_t publish(sn_pool *pool) {
     const uint32_t job = job_of(atomic_load(&pool->ticket)) + 1;
     atomic_store(&pool->ticket, (uint64_t)job << 32);
     if (atomic_load(&pool->sleepers)) {
-        pthread_mutex_lock(&pool->mutex);
-        pthread_cond_broadcast(&pool->wake);
-        pthread_mutex_unlock(&pool->mutex);
+        os_mutex_lock(&pool->mutex);
+        os_condition_wake_all(&pool->wake);
+        os_mutex_unlock(&pool->mutex);
     }
     return job;
 }
 
 static void stop_workers(sn_pool *pool, int32_t started) {
+    /* In a child there is nobody to stop, and who held the mutex is gone. */
+    if (pool->process != os_process()) {
+        sn_free(pool);
+        return;
+    }
     atomic_store(&pool->pieces, 0);
     atomic_store(&pool->stop, 1);
     publish(pool);
-    for (int32_t i = 1; i < started; i++) pthread_join(pool->threads[i], NULL);
-    pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->mutex);
+    for (int32_t i = 1; i < started; i++) os_thread_join(pool->threads[i]);
+    os_condition_end(&pool->wake);
+    os_mutex_end(&pool->mutex);
     sn_free(pool);
 }
 
@@ -137,11 +147,12 @@ sn_status sn_pool_new(int32_t n_threads, sn_pool **out) {
     sn_pool *pool = sn_alloc(sizeof *pool);
     if (!pool) return SN_E_NOMEM;
     pool->n_threads = n_threads;
+    pool->process = os_process();
     atomic_flag_clear(&pool->busy);
-    pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->wake, NULL);
+    os_mutex_make(&pool->mutex);
+    os_condition_make(&pool->wake);
     for (int32_t i = 1; i < n_threads; i++) {
-        if (pthread_create(&pool->threads[i], NULL, worker_main, pool) != 0) {
+        if (!os_thread_start(&pool->threads[i], worker_main, pool)) {
             stop_workers(pool, i);
             return sn_fail(SN_E_NOMEM, "thread %d of %d could not be started", (int)i,
                            (int)n_threads);
@@ -157,7 +168,7 @@ void sn_pool_free(sn_pool *pool) {
 
 void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
     if (n == 0) return;
-    if (n == 1 || pool->n_threads == 1 ||
+    if (n == 1 || !pool || pool->n_threads == 1 ||
         atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire)) {
         work(context, 0, n);
         return;
@@ -172,12 +183,12 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
     run_pieces(pool, publish(pool));
     for (int i = 0; atomic_load_explicit(&pool->finished, memory_order_acquire) < pieces; i++)
         if (i < SPINS) relax();
-        else sched_yield();
+        else os_yield();
     atomic_flag_clear_explicit(&pool->busy, memory_order_release);
 }
 
 #endif
 
 int32_t sn_pool_threads(const sn_pool *pool) {
-    return pool->n_threads;
+    return pool ? pool->n_threads : 1;
 }

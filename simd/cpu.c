@@ -51,6 +51,22 @@ unsigned sn_cpu_features(void) {
     return features;
 }
 
+#elif defined(__aarch64__) && defined(__APPLE__)
+
+#include <sys/sysctl.h>
+
+static unsigned has(const char *name, unsigned feature) {
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value ? feature : 0;
+}
+
+/* Names as in Apple's "Determining instruction set characteristics". */
+unsigned sn_cpu_features(void) {
+    return has("hw.optional.arm.FEAT_DotProd", SN_CPU_DOTPROD) |
+           has("hw.optional.arm.FEAT_I8MM", SN_CPU_I8MM);
+}
+
 #else
 
 unsigned sn_cpu_features(void) {

@@ -5,6 +5,8 @@
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H
 
+#include "dot_nibbles_avx2.h"
+
 typedef struct { vi total, run; } vdot; /* int32, and int16 pairs not yet widened */
 
 SN_INLINE vdot dot_start(void) {

@@ -5,6 +5,8 @@
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H
 
+#include "dot_nibbles_neon.h"
+
 typedef vi vdot;
 
 SN_INLINE vdot dot_start(void) { return vi_set1(0); }

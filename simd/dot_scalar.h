@@ -14,6 +14,8 @@
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H
 
+#include "dot_nibbles_scalar.h"
+
 typedef vi vdot;
 
 SN_INLINE vdot dot_start(void) { return vi_set1(0); }

@@ -5,6 +5,8 @@
 #ifndef SN_SIMD_DOT_WASM_WIDE_H
 #define SN_SIMD_DOT_WASM_WIDE_H
 
+#include "dot_nibbles_wasm.h"
+
 /* Of rows 4i .. 4i+3: in low[i] row 4i (k 0,1; k 2,3), then 4i+1; in high[i] the other two. */
 typedef struct { v128_t low[4], high[4]; } vdot;
 

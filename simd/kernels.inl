@@ -7,6 +7,9 @@
 
 #include "matmul.inl"
 #include "scans.inl"
+#include "reverse.inl"
+#include "rank1_rows.inl"
+#include "gemv_i4.inl"
 
 /* ---- element-wise -------------------------------------------------------------------- */
 
@@ -210,6 +213,26 @@ static int quantize_q8(int8_t *q, float *scale, int32_t *sum, const float *x, si
     return vf_hsum(spoiled) == 0.0f;
 }
 
+static int quantize_i4(int8_t *q, float *scale, int32_t *sum, const float *x, size_t k) {
+    vf spoiled = vf_zero();
+    for (size_t b = 0; b < k / 64; b++, x += 64, q += 64) {
+        vf largest = vf_zero();
+        for (int i = 0; i < 64; i += 16) {
+            const vf v = vf_load(x + i);
+            spoiled = vf_add(spoiled, vf_mul(v, vf_zero())); /* NaN unless finite */
+            largest = vf_max(largest, vf_abs(v));
+        }
+        const float amax = vf_hmax(largest);
+        const int empty = !(amax >= 0x1p-100f);
+        scale[b] = empty ? 0.0f : amax / 127.0f;
+        const vf factor = vf_set1(empty ? 0.0f : 1.0f / scale[b]); /* no |q| is rounded to 128 */
+        for (int i = 0; i < 64; i += 16) vi_store_i8(q + i, round_to_int(vf_load(x + i), factor));
+        sum[2 * b] = int_sum(q, 32);
+        sum[2 * b + 1] = int_sum(q + 32, 32);
+    }
+    return vf_hsum(spoiled) == 0.0f;
+}
+
 /* ---- the table -------------------------------------------------------------------------- */
 
 extern const sn_simd SN_TABLE;
@@ -218,12 +241,12 @@ const sn_simd SN_TABLE = {
     .matmul_f32 = { matmul_f32_F32, matmul_f32_F16, matmul_f32_BF16, matmul_f32_Q8_0,
                     matmul_f32_Q4_0, matmul_f32_Q4_1, matmul_f32_Q5_0, matmul_f32_Q5_1,
                     matmul_f32_Q4_K, matmul_f32_Q5_K, matmul_f32_Q6_K, matmul_f32_Q2_K,
-                    matmul_f32_Q3_K, matmul_f32_IQ4_NL, matmul_f32_IQ4_XS },
+                    matmul_f32_Q3_K, matmul_f32_IQ4_NL, matmul_f32_IQ4_XS, matmul_f32_I4 },
     .matmul_q8 = { NULL, NULL, NULL, matmul_q8_Q8_0, matmul_q8_Q4_0, matmul_q8_Q4_1,
                    matmul_q8_Q5_0, matmul_q8_Q5_1, matmul_q8_Q4_K, matmul_q8_Q5_K,
                    matmul_q8_Q6_K, matmul_q8_Q2_K, matmul_q8_Q3_K, matmul_q8_IQ4_NL,
-                   matmul_q8_IQ4_XS },
-    .quantize_q8 = quantize_q8,
+                   matmul_q8_IQ4_XS, matmul_q8_I4 },
+    .quantize_q8 = quantize_q8, .quantize_i4 = quantize_i4,
     .exp = map_exp, .tanh = map_tanh, .sigmoid = map_sigmoid, .log1p = map_log1p,
     .softplus = map_softplus, .log_sigmoid = map_log_sigmoid, .silu = map_silu,
     .elu_plus_one = map_elu_plus_one, .relu = map_relu, .relu_squared = map_relu_squared,
@@ -235,4 +258,5 @@ const sn_simd SN_TABLE = {
     .dot3 = dot3,
     .conv = conv, .recur_scan = recur_scan, .rank1_scan = rank1_scan, .outer_scan = outer_scan,
     .selective_scan = selective_scan,
+    .recur_reverse = recur_reverse, .rank1_rows = rank1_rows, .gemv_i4 = gemv_i4,
 };

@@ -20,6 +20,9 @@ typedef struct layout_traits {
     size_t header;  /* bytes before every eight blocks */
 } layout_traits;
 
+/* How often a block has 32 codes: the block of I4 is 64, its quants lie one after the other. */
+SN_INLINE size_t groups_of(sn_layout layout) { return layout == SN_LAYOUT_I4 ? 2 : 1; }
+
 SN_INLINE layout_traits traits_of(sn_layout layout) {
     switch (layout) {
     case SN_LAYOUT_F32: return (layout_traits){ .block = 64 };
@@ -36,6 +39,7 @@ SN_INLINE layout_traits traits_of(sn_layout layout) {
     case SN_LAYOUT_Q5_K: return (layout_traits){ 5, 5, 0, 1, 1, 320, 352, 64 };
     case SN_LAYOUT_IQ4_NL: return (layout_traits){ 4, 8, 128, 1, 0, 256, 288, 0 };
     case SN_LAYOUT_IQ4_XS: return (layout_traits){ 4, 8, 128, 1, 0, 256, 272, 32 };
+    case SN_LAYOUT_I4: return (layout_traits){ 4, 4, 8, 1, 0, 256, 576, 0 };
     default: return (layout_traits){ 6, 6, 32, 2, 0, 384, 416, 32 }; /* Q6_K */
     }
 }
@@ -77,6 +81,15 @@ SN_INLINE vi code_word(sn_layout layout, const uint8_t *quants, int g) {
     return word;
 }
 
+/* 16 weights of a float layout. */
+SN_INLINE vf load_weights(sn_layout layout, const uint8_t *p) {
+    if (layout == SN_LAYOUT_F16) return vf_load_f16(p);
+    if (layout == SN_LAYOUT_BF16) return vf_load_bf16(p);
+    float row[16]; /* a copy that compiles to a load: p is aligned, its type is not float */
+    memcpy(row, p, 64);
+    return vf_load(row);
+}
+
 /* A block's scales: weight = scale * q + min; with parts for the halves of the block it is
  * scale * part[half] * q, and for Q2_K + min * min_part[half]. */
 typedef struct block_scales {
@@ -86,8 +99,12 @@ typedef struct block_scales {
 
 SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t b) {
     const layout_traits t = traits_of(layout);
-    const uint8_t *scales = block_at(layout, panel, b) + t.quants;
+    const uint8_t *scales = block_at(layout, panel, b) + groups_of(layout) * t.quants;
     block_scales s;
+    if (layout == SN_LAYOUT_I4) {
+        s.scale = load_weights(SN_LAYOUT_F32, scales);
+        return s;
+    }
     if (!t.header) {
         s.scale = vf_load_f16(scales);
         if (t.has_min) s.min = vf_load_f16(scales + 32);
@@ -115,20 +132,12 @@ SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t 
 
 /* ---- float activations -------------------------------------------------------------------- */
 
-/* 16 weights of a float layout. */
-SN_INLINE vf load_weights(sn_layout layout, const uint8_t *p) {
-    if (layout == SN_LAYOUT_F16) return vf_load_f16(p);
-    if (layout == SN_LAYOUT_BF16) return vf_load_bf16(p);
-    float row[16]; /* a copy that compiles to a load: p is aligned, its type is not float */
-    memcpy(row, p, 64);
-    return vf_load(row);
-}
-
-/* Block b of a quantised layout as float32 [32][16], exactly as its format decodes. */
-SN_INLINE void decode_block(sn_layout layout, float *w, const uint8_t *panel, size_t b) {
+/* The 32 codes from 32 i on as float32 [32][16], exactly as the layout's format decodes. */
+SN_INLINE void decode_block(sn_layout layout, float *w, const uint8_t *panel, size_t i) {
     const layout_traits t = traits_of(layout);
+    const size_t b = i / groups_of(layout);
     const block_scales s = scales_of(layout, panel, b);
-    const uint8_t *quants = block_at(layout, panel, b);
+    const uint8_t *quants = block_at(layout, panel, b) + i % groups_of(layout) * t.quants;
     for (int g = 0; g < 8; g++) {
         vi word = code_word(layout, quants, g);
         vf scale = s.scale, min = s.min;
@@ -234,14 +243,17 @@ SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const u
  * acc += block b of one panel for the token whose rows begin at q, scale and sum. Totals stay
  * below 2^24. In halves, with |q| <= 127: Q6_K 2 x 16 x 32 x 127 x 128, Q3_K less even where
  * its scale fills a byte, Q2_K 2 x 16 x 3 x 127 x 15, its minimum 2 x 16 x 127 x 15. The code
- * book: 32 x 127 x 127.
+ * book: 32 x 127 x 127. I4: 64 x 8 x 127.
  */
 SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *dot, float x_scale,
                           const int32_t *sum, vf acc) {
     const layout_traits t = traits_of(layout);
     const int32_t block_sum = sum[0] + sum[1];
     vi total;
-    if (t.halves == 2) {
+    if (groups_of(layout) == 2) {
+        total = vi_add(dot_total(&dot[0], t.dot_bits, -t.offset * sum[0]),
+                       dot_total(&dot[1], t.dot_bits, -t.offset * sum[1]));
+    } else if (t.halves == 2) {
         total = vi_add(vi_mul(s->part[0], dot_total(&dot[0], t.dot_bits, -t.offset * sum[0])),
                        vi_mul(s->part[1], dot_total(&dot[1], t.dot_bits, -t.offset * sum[1])));
     } else {
@@ -257,18 +269,26 @@ SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *d
     return vf_add(acc, vf_mul(min_total, vf_mul(s->min, xs)));
 }
 
-/* y[t] += block b for nt tokens; `words` are the block's eight code words. */
+/* Which of a block's two dots word g, 0..7, of group i is added to. */
+SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
+    return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
+}
+
+/* y[t] += block b for nt tokens; `words` are the block's code words, eight a group. */
 SN_INLINE void q8_tile(sn_layout layout, int nt, float *y, size_t y_stride, const vi *words,
                        const block_scales *s, sn_q8_rows x, size_t b) {
     const layout_traits traits = traits_of(layout);
-    const int8_t *q = x.q + 32 * b;
+    const size_t groups = groups_of(layout);
+    const int8_t *q = x.q + 32 * groups * b;
     vdot dot[8][2];
     SN_UNROLL for (int t = 0; t < nt; t++) dot[t][0] = dot[t][1] = dot_start();
-    SN_UNROLL for (int g = 0; g < 8; g++) {
-        const vi w = vi_load(words + g);
-        SN_UNROLL for (int t = 0; t < nt; t++)
-            dot_add(&dot[t][g * traits.halves / 8], traits.dot_bits, g, w,
-                    load_i32(q + (size_t)t * x.q_stride + 4 * g));
+    SN_UNROLL for (size_t i = 0; i < groups; i++, q += 32) {
+        SN_UNROLL for (int g = 0; g < 8; g++) {
+            const vi w = vi_load(words + 8 * i + g);
+            SN_UNROLL for (int t = 0; t < nt; t++)
+                dot_add(&dot[t][dot_of(layout, i, g)], traits.dot_bits, g, w,
+                        load_i32(q + (size_t)t * x.q_stride + 4 * g));
+        }
     }
     SN_UNROLL for (int t = 0; t < nt; t++) {
         const size_t row = (size_t)t * x.q_stride;
@@ -285,12 +305,15 @@ SN_INLINE sn_q8_rows q8_from_token(sn_q8_rows x, size_t t) {
 
 SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
                         size_t k, sn_q8_rows x, size_t n_tokens) {
-    SN_ALIGN64 vi words[8];
+    const size_t groups = groups_of(layout), quants = traits_of(layout).quants;
+    SN_ALIGN64 vi words[16];
     for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_zero());
-    for (size_t b = 0; b < k / 32; b++) {
-        const uint8_t *quants = block_at(layout, panel, b);
+    for (size_t b = 0; b < k / (32 * groups); b++) {
+        const uint8_t *block = block_at(layout, panel, b);
         const block_scales s = scales_of(layout, panel, b);
-        for (int g = 0; g < 8; g++) words[g] = code_word(layout, quants, g);
+        for (size_t i = 0; i < groups; i++)
+            for (int g = 0; g < 8; g++)
+                words[8 * i + (size_t)g] = code_word(layout, block + i * quants, g);
         size_t t = 0;
 #define Q8_TILE(NT)                                                                           \
     for (; t + (NT) <= n_tokens; t += (NT))                                                   \
@@ -307,16 +330,21 @@ SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels
     const layout_traits t = traits_of(layout);
     vf acc[2];
     SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
-    for (size_t b = 0; b < k / 32; b++) {
+    const size_t groups = groups_of(layout);
+    for (size_t b = 0; b < k / (32 * groups); b++) {
         SN_UNROLL for (int p = 0; p < np; p++) {
             const uint8_t *panel = panels + (size_t)p * panel_bytes;
             const uint8_t *quants = block_at(layout, panel, b);
             const block_scales s = scales_of(layout, panel, b);
             vdot dot[2] = { dot_start(), dot_start() };
-            SN_UNROLL for (int g = 0; g < 8; g++) {
-                if (g * 64 < (int)t.block) prefetch(quants + 64 * g + PREFETCH_AHEAD);
-                dot_add(&dot[g * t.halves / 8], t.dot_bits, g, code_word(layout, quants, g),
-                        load_i32(x.q + 32 * b + 4 * (size_t)g));
+            SN_UNROLL for (size_t i = 0; i < groups; i++) {
+                const int8_t *q = x.q + 32 * (groups * b + i);
+                SN_UNROLL for (int g = 0; g < 8; g++) {
+                    const size_t line = 64 * (8 * i + (size_t)g);
+                    if (line < t.block) prefetch(quants + line + PREFETCH_AHEAD);
+                    dot_add(&dot[dot_of(layout, i, g)], t.dot_bits, g,
+                            code_word(layout, quants + i * t.quants, g), load_i32(q + 4 * g));
+                }
             }
             acc[p] = q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc[p]);
         }
@@ -371,3 +399,4 @@ DEFINE_MATMUL(Q2_K)
 DEFINE_MATMUL(Q3_K)
 DEFINE_MATMUL(IQ4_NL)
 DEFINE_MATMUL(IQ4_XS)
+DEFINE_MATMUL(I4)

@@ -19,23 +19,80 @@ static void conv(float *y, const float *const *rows, const float *w, const float
 
 /* ---- first-order recurrence --------------------------------------------------------------- */
 
-SN_INLINE void recur_lanes(const sn_recur *c, size_t at, size_t part, int gated) {
-    vf s = load_lanes(c->s + at, part);
+/* A row of channels after the other, because memory likes to be read in one direction: columns that
+ * skip whole pages cost ten times as much once the arrays are larger than the caches. Between two
+ * rows the states are in the first-level cache, so no more than 16 KiB of them at a time. */
+#define RECUR_CHANNELS 4096
+
+SN_INLINE vf recur_step(vf s, vf a, vf b, int gated) {
+    if (gated) b = vf_mul(vf_sub(vf_set1(1.0f), a), b);
+    return vf_mla(a, s, b);
+}
+
+/* Up to 16 channels stay in a register: through memory, each token would wait for the last. */
+SN_INLINE void recur_lanes(const sn_recur *c, size_t part, int gated) {
+    vf s = load_lanes(c->s, part);
     for (size_t t = 0; t < c->n_tokens; t++) {
-        const vf a = load_lanes(c->a.at + t * c->a.stride + at, part);
-        vf b = load_lanes(c->b.at + t * c->b.stride + at, part);
-        if (gated) b = vf_mul(vf_sub(vf_set1(1.0f), a), b);
-        s = vf_mla(a, s, b);
-        store_lanes(c->y + t * c->y_stride + at, s, part);
+        const vf a = load_lanes(c->a.at + t * c->a.stride, part);
+        const vf b = load_lanes(c->b.at + t * c->b.stride, part);
+        s = recur_step(s, a, b, gated);
+        store_lanes(c->y + t * c->y_stride, s, part);
     }
-    store_lanes(c->s + at, s, part);
+    store_lanes(c->s, s, part);
+}
+
+/* One token of n channels, a multiple of 16. */
+SN_INLINE void recur_row(float *y, float *s, const float *a, const float *b, size_t n, int gated,
+                         int streaming) {
+    for (size_t i = 0; i < n; i += 16) {
+        const vf next = recur_step(vf_load(s + i), vf_load(a + i), vf_load(b + i), gated);
+        if (streaming) vf_stream(y + i, next);
+        else vf_store(y + i, next);
+        vf_store(s + i, next);
+    }
+}
+
+/* Channels [at, end). Those behind the last 16 stay in a register, too: reading them from where a
+ * part of a vector was just written would wait for the write. */
+SN_INLINE void recur_block(const sn_recur *c, size_t at, size_t end, int gated, int streaming) {
+    const size_t n = (end - at) / 16 * 16, last = at + n, part = end - last;
+    float *s = c->s;
+    vf tail = part ? vf_load_part(s + last, part) : vf_zero();
+    for (size_t t = 0; t < c->n_tokens; t++) {
+        const float *a = c->a.at + t * c->a.stride, *b = c->b.at + t * c->b.stride;
+        float *y = c->y + t * c->y_stride;
+        recur_row(y + at, s + at, a + at, b + at, n, gated, streaming);
+        if (!part) continue;
+        tail = recur_step(tail, vf_load_part(a + last, part), vf_load_part(b + last, part), gated);
+        vf_store_part(y + last, tail, part);
+    }
+    if (part) vf_store_part(s + last, tail, part);
+}
+
+SN_INLINE void recur_rows(const sn_recur *c, int gated, int streaming) {
+    for (size_t at = 0; at < c->n; at += RECUR_CHANNELS) {
+        const size_t end = c->n - at < RECUR_CHANNELS ? c->n : at + RECUR_CHANNELS;
+        recur_block(c, at, end, gated, streaming);
+    }
+    if (streaming) stream_end();
+}
+
+/* Whether each row begins where a line of the cache does. */
+SN_INLINE int rows_aligned(const float *p, size_t stride) {
+    return (uintptr_t)p % 64 == 0 && stride % 16 == 0;
 }
 
 static void recur_scan(const sn_recur *c) {
-    for (size_t at = 0; at < c->n; at += 16) {
-        const size_t part = c->n - at < 16 ? c->n - at : 16;
-        if (c->gated) recur_lanes(c, at, part, 1);
-        else recur_lanes(c, at, part, 0);
+    const int streaming = c->streaming && rows_aligned(c->y, c->y_stride);
+    if (c->n <= 16) {
+        if (c->gated) recur_lanes(c, c->n, 1);
+        else recur_lanes(c, c->n, 0);
+    } else if (c->gated) {
+        if (streaming) recur_rows(c, 1, 1);
+        else recur_rows(c, 1, 0);
+    } else {
+        if (streaming) recur_rows(c, 0, 1);
+        else recur_rows(c, 0, 0);
     }
 }
 

@@ -18,7 +18,7 @@ typedef enum sn_layout {
     SN_LAYOUT_F32, SN_LAYOUT_F16, SN_LAYOUT_BF16, SN_LAYOUT_Q8_0, SN_LAYOUT_Q4_0,
     SN_LAYOUT_Q4_1, SN_LAYOUT_Q5_0, SN_LAYOUT_Q5_1, SN_LAYOUT_Q4_K, SN_LAYOUT_Q5_K,
     SN_LAYOUT_Q6_K, SN_LAYOUT_Q2_K, SN_LAYOUT_Q3_K, SN_LAYOUT_IQ4_NL, SN_LAYOUT_IQ4_XS,
-    SN_LAYOUT_COUNT
+    SN_LAYOUT_I4, SN_LAYOUT_COUNT
 } sn_layout;
 
 /*
@@ -34,9 +34,9 @@ typedef void (*sn_matmul_f32)(float *y, size_t y_stride, const uint8_t *panels,
                               size_t x_stride, size_t n_tokens);
 
 /*
- * Activations as blocks of 32 int8: x[i] = q[i] * scale[i / 32]; sum[h] = sum of the q of half
- * a block, i / 16 = h. A token's row of q takes q_stride bytes (a multiple of 32), of scale
- * q_stride / 32 and of sum q_stride / 16 elements.
+ * Activations as blocks of n int8, n = 32, for I4 64: x[i] = q[i] * scale[i / n]; sum[h] = sum of
+ * the q of half a block, i / (n / 2) = h. A token's row of q takes q_stride bytes (a multiple of
+ * 32), of scale q_stride / 32 and of sum q_stride / 16 elements, of which I4 uses half.
  */
 typedef struct sn_q8_rows {
     const int8_t *q;
@@ -46,7 +46,7 @@ typedef struct sn_q8_rows {
 } sn_q8_rows;
 
 /* Integer activations: one exact int32 total per block, then float(total) * (w_scale * x_scale)
- * added in ascending blocks; a min-term follows its block's total. k is a multiple of 32. */
+ * added in ascending blocks; a min-term follows its block's total. k is a multiple of the block. */
 typedef void (*sn_matmul_q8)(float *y, size_t y_stride, const uint8_t *panels,
                              size_t panel_bytes, size_t n_panels, size_t k, sn_q8_rows x,
                              size_t n_tokens);
@@ -73,7 +73,28 @@ typedef struct sn_recur {
     sn_sequence a, b;
     size_t n, n_tokens;
     int gated;
+    int streaming; /* nobody reads y while it is in a cache: write it past them, if aligned */
 } sn_recur;
+
+/*
+ * Its gradients, from the last token to the first; dy is that of y, d the one carried on. Per token
+ *   d  = d + dy
+ *   FMA:    da = d s'          db = d
+ *   gated:  da = d (s' - b)    db = d (1 - a)
+ *   d  = d a
+ * with s' the state before: y of the token before, or s0 at the first. d is [n], updated in place:
+ * zeros before give ds0 after. da and db may lie over any input but s0, not over each other.
+ */
+typedef struct sn_recur_reverse {
+    float *da, *db;
+    size_t da_stride, db_stride;
+    float *d;
+    const float *s0;
+    sn_sequence a, b, y, dy; /* b is not read unless gated */
+    size_t n, n_tokens;
+    int gated;
+    int streaming; /* as above, for da and db */
+} sn_recur_reverse;
 
 /* What the state is multiplied by each step: nothing, one number a token, one for each key, one
  * for each value. */
@@ -121,6 +142,41 @@ typedef struct sn_selective_scan {
     sn_sequence B, C;  /* [n_states] */
 } sn_selective_scan;
 
+/*
+ * One step of n_rows rows of a matrix recurrence that is row-major: S[row i][column j], rows n
+ * floats long and one after the other. Sums over j have 16 lanes and one tree, as the reductions.
+ *   p[i]    = sum over j of S[i][j] u[j]                  the old S
+ *   S[i][j] = (S[i][j] w[j] - p[i] b[j]) + v[i] k[j]
+ *   y[i]    = sum over j of S[i][j] r[j]                  the new S
+ * What is NULL is left out: w, its product; u, p; p, writing it; b, or u, the correction; v, or k,
+ * the outer product; r, or y, the read-out.
+ */
+typedef struct sn_rank1_rows_scan {
+    float *S;
+    const float *w, *u, *k, *b, *r; /* [n] */
+    const float *v;                 /* [n_rows] */
+    float *y, *p;                   /* [n_rows] */
+    size_t n_rows, n;
+} sn_rank1_rows_scan;
+
+/*
+ * Rows of 4-bit codes in groups against activations of 8 bits, each group with a scale of its own:
+ *   y[o] = sum over groups g, ascending from +0, of (scale[o][g] x_scale[g]) float(t[o][g])
+ *   t    = sum over the group of code x - x_offset[g]             exact integers
+ * A group is half bytes: byte k holds element k in its low bits and k + half in its high ones. x
+ * comes in chunks of 64 (32 for low bits, then 32 for high ones) filled up with zeros, half / 32
+ * chunks rounded up a group; x is in -127..127.
+ */
+typedef struct sn_gemv_i4 {
+    float *y;
+    const uint8_t *codes; /* [n_rows][n_groups][half] */
+    const float *scale;   /* [n_rows][n_groups] */
+    const int8_t *x;
+    const float *x_scale;    /* [n_groups] */
+    const int64_t *x_offset; /* [n_groups] 8 times the sum of x */
+    size_t n_rows, n_groups, half;
+} sn_gemv_i4;
+
 typedef struct sn_simd {
     const char *name;
 
@@ -134,6 +190,12 @@ typedef struct sn_simd {
      * amax / 127. Returns 0 if a value is a NaN or infinite (outputs then undefined), else 1.
      */
     int (*quantize_q8)(int8_t *q, float *scale, int32_t *sum, const float *x, size_t k);
+
+    /*
+     * The same for I4, by the seed's rule: blocks of 64 (k is a multiple), scale = amax / 127,
+     * q = rne(x * (1 / scale)).
+     */
+    int (*quantize_i4)(int8_t *q, float *scale, int32_t *sum, const float *x, size_t k);
 
     /* ---- element-wise functions; error bounds in simd/vmath.inl ---- */
     sn_map exp, tanh, sigmoid, log1p, softplus;
@@ -181,9 +243,14 @@ typedef struct sn_simd {
     void (*conv)(float *y, const float *const *rows, const float *w, const float *bias,
                  size_t n_taps, size_t n);
     void (*recur_scan)(const sn_recur *scan);
+    void (*recur_reverse)(const sn_recur_reverse *scan);
     void (*rank1_scan)(const sn_matrix_scan *scan);
     void (*outer_scan)(const sn_matrix_scan *scan);
     void (*selective_scan)(const sn_selective_scan *scan);
+
+    /* ---- what only the seed's interface has (simd/rank1_rows.inl, simd/gemv_i4.inl) ---- */
+    void (*rank1_rows)(const sn_rank1_rows_scan *scan);
+    void (*gemv_i4)(const sn_gemv_i4 *product);
 } sn_simd;
 
 /* Tables linked in, slowest first; index 0 is the scalar one. NULL past the end. */

@@ -13,6 +13,7 @@
 #define VQ_TILE 8
 #define VF_PANELS 2
 #define VF_HAS_PARTS /* masked moves neither read nor fault where the mask is off */
+#define VF_HAS_STREAM
 #define SN_UNROLL _Pragma("GCC unroll 8") /* loops over tiles, panels and code words */
 
 typedef __m512 vf;
@@ -23,6 +24,8 @@ SN_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 SN_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
 SN_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 SN_INLINE void vf_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+SN_INLINE void vf_stream(float *p, vf a) { _mm512_stream_ps(p, a); }
+SN_INLINE void stream_end(void) { _mm_sfence(); }
 SN_INLINE vm vm_first(size_t n) { return (vm)((1u << n) - 1); }
 SN_INLINE vf vf_load_part(const float *p, size_t n) {
     return _mm512_maskz_loadu_ps(vm_first(n), p);

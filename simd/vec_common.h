@@ -28,6 +28,16 @@ SN_INLINE void store_lanes(float *p, vf a, size_t n) {
     else vf_store(p, a);
 }
 
+/*
+ * Stores what will not be read while it is in a cache, at an address divisible by 64. Writing past
+ * the caches saves reading the old lines: a third of the traffic of two inputs and an output.
+ * stream_end() stands before anyone else may read.
+ */
+#ifndef VF_HAS_STREAM
+SN_INLINE void vf_stream(float *p, vf a) { vf_store(p, a); }
+SN_INLINE void stream_end(void) {}
+#endif
+
 /* a b + c, rounded twice: no back end may fuse it. */
 SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
 

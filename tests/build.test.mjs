@@ -19,7 +19,7 @@ import { root } from './lib/run.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'sunnynet-build-'));
 after(() => rmSync(folder, { recursive: true }));
 
-const header = `${root}core/sunnynet.h`;
+const headers = ['sunnynet.h', 'sn_abi.h'].map((name) => `${root}core/${name}`);
 const native = `${root}build/native/sunnynet`;
 const wordsOnly = /^sunnynet: [^\n]+\n$/;
 
@@ -67,10 +67,10 @@ int main() { return std::puts(sn_version()) < 0; }
 
 test('exactly the public functions leave the libraries', async (t) => {
   for (const library of ['libsunnynet.so', 'libsunnynet.a'])
-    assert.deepEqual(checkAbi(header, `${root}build/native/${library}`), []);
+    assert.deepEqual(checkAbi(headers, `${root}build/native/${library}`), []);
   const stripped = join(folder, 'stripped.so');
   await succeed('strip', ['-o', stripped, 'build/native/libsunnynet.so']);
-  t.diagnostic(`${declared(header).length} functions; libsunnynet.so takes ` +
+  t.diagnostic(`${declared(headers).length} functions; libsunnynet.so takes ` +
     `${(statSync(stripped).size / 1024).toFixed(0)} KiB when stripped`);
 });
 
@@ -78,7 +78,7 @@ test('exactly the public functions leave the libraries', async (t) => {
 async function internalNames() {
   const { stdout } = await succeed('sh', ['-c',
     'find build/native/core build/native/simd -name "*.o" | xargs nm -g --defined-only']);
-  const open = declared(header);
+  const open = declared(headers);
   const names = new Set(stdout.toString().match(/(?<=^[0-9a-f]+ [A-Z] )\w+$/gm));
   return [...names].filter((name) => !open.includes(name));
 }
@@ -256,7 +256,7 @@ test('make lib ISA=: scalar and that back end, nothing else', async () => {
     await make('lib', `ISA=${name}`);
     for (const library of ['libsunnynet.so', 'libsunnynet.a']) {
       const path = `${root}build/lib-${name}/${library}`;
-      assert.deepEqual(checkAbi(header, path), []);
+      assert.deepEqual(checkAbi(headers, path), []);
       await succeed('gcc', ['-Icore', source, path, '-pthread', '-o', program]);
       const { stdout } = await succeed(program, [],
         { env: { LD_LIBRARY_PATH: `${root}build/lib-${name}` } });

@@ -19,6 +19,7 @@ const models = 'models/test';
 
 /* Each program's arguments. */
 const PROGRAMS = {
+  test_abi: [folder],
   test_api: [models, folder],
   test_bad_tokenizers: [],
   test_blob: [folder, 'tests/data/family'],
@@ -35,10 +36,13 @@ const PROGRAMS = {
   test_import_tokenizer: [folder],
   test_json: [],
   test_loading: [models],
+  test_mappings: [],
   test_oracle: [],
+  test_oracle_recurrence: [],
   test_oracle_scans: [],
   test_oracle_vectors: [],
   test_quant: ['tests/data'],
+  test_recurrence: ['tests/data/recurrence'],
   test_sampler: [],
   test_state: [models, folder, 'tests/data/state'],
   test_store: [folder],
@@ -82,7 +86,7 @@ test('native: every program in tests/c is known here', () => {
 
 for (const program of Object.keys(PROGRAMS)) define('native', program);
 for (const program of Object.keys(PROGRAMS)) define('asan', program);
-const THREADED = ['test_family', 'test_threads'];
+const THREADED = ['test_abi', 'test_family', 'test_threads'];
 for (const program of THREADED)
   define('tsan', program, { targets: THREADED.map((name) => `build/tsan/tests/${name}`) });
 

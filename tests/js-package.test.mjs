@@ -54,7 +54,7 @@ test('js: the types name what there is', async () => {
   const exported = [...types.matchAll(/^export (?:class|function|const) (\w+)/gm)]
     .map((match) => match[1]);
   assert.deepEqual(Object.keys(sunnynet).sort(), [...new Set(exported)].sort());
-  const made = { Model: ['info', 'bos', 'eos', 'eot'], State: [], Sampler: [],
+  const made = { Abi: [], Model: ['info', 'bos', 'eos', 'eot'], State: [], Sampler: [],
     Generation: ['result'] };
   for (const [name, fields] of Object.entries(made)) {
     const declared = new Set(declaredIn(types, name));
@@ -66,7 +66,7 @@ test('js: the types name what there is', async () => {
     if (name !== 'Generation') assert.equal(prototype[Symbol.dispose], prototype.dispose);
   }
   const used = readFileSync(`${root}tests/types/api.ts`, 'utf8');
-  for (const name of [...exported, ...['Model', 'State', 'Sampler', 'Generation']
+  for (const name of [...exported, ...['Abi', 'Model', 'State', 'Sampler', 'Generation']
     .flatMap((one) => declaredIn(types, one))])
     assert.match(used, new RegExp(`\\b${name}\\b`), `${name} is used in tests/types/api.ts`);
 });
@@ -77,8 +77,8 @@ test('js: the files of the package', async () => {
   const [{ files, size }] = JSON.parse(stdout);
   const modules = ['relaxed', 'simd', 'scalar'].flatMap((variant) =>
     [`sunnynet-${variant}.mjs`, `sunnynet-${variant}.wasm`]);
-  const parts = ['engine', 'error', 'generate', 'load', 'model', 'sampler', 'source', 'state',
-    'sunnynet', 'text'].map((part) => `${part}.mjs`);
+  const parts = ['abi', 'engine', 'error', 'generate', 'load', 'model', 'sampler', 'source',
+    'state', 'sunnynet', 'text'].map((part) => `${part}.mjs`);
   assert.deepEqual(files.map(({ path }) => path).sort(),
     ['LICENSE', 'README.md', 'package.json', 'sunnynet.d.ts', ...modules, ...parts].sort());
   // three modules of which a page loads one; each must stay below 300 kB compressed
@@ -140,7 +140,7 @@ test('js: nothing in the glue looks for Node', () => {
 test('js: the glue exports what its list says and the binding uses', () => {
   const list = readFileSync(`${root}bindings/js/exports.txt`, 'utf8').split('\n')
     .filter((line) => line && !line.startsWith('#'));
-  const source = ['engine', 'generate', 'load', 'model', 'sampler', 'state', 'text']
+  const source = ['abi', 'engine', 'generate', 'load', 'model', 'sampler', 'state', 'text']
     .map((part) => readFileSync(`${packageFolder}${part}.mjs`, 'utf8')).join('\n');
   const used = [...source.matchAll(/\b_(?:sn_\w+|malloc|free)\b/g)].map((match) => match[0]);
   assert.deepEqual([...new Set(used)].sort(), list.sort());

@@ -7,8 +7,11 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 
+import { readRwkv7Blob } from './lib/blob.mjs';
 import { TYPES } from './lib/gguf.mjs';
 import { floatsOf } from './lib/hash.mjs';
+import { rwkv7Blob } from './lib/made/blobs.mjs';
+import { madeRwkv7 } from './lib/made/rwkv7.mjs';
 import { madeModel } from './lib/made-model.mjs';
 import { exp, Reference, sigmoid, tanh } from './lib/reference.mjs';
 import { root, run } from './lib/run.mjs';
@@ -59,6 +62,12 @@ test('rwkv7-fairy.gguf equals the reference', async () => {
   const golden = `${root}tests/data/rwkv7-fairy/golden/p3.json`;
   const { ids } = JSON.parse(readFileSync(golden, 'utf8'));
   await compare(`${root}models/rwkv7-fairy.gguf`, ids.slice(0, 12));
+});
+
+test('rwkv7-micro.q4.bin equals the reference', async () => {
+  const micro = `${root}tests/data/family/rwkv7-micro`;
+  const { token_ids } = JSON.parse(readFileSync(`${micro}/golden.q4.json`, 'utf8'));
+  await compare(`${micro}/rwkv7-micro.q4.bin`, token_ids);
 });
 
 // ---- made models -----------------------------------------------------------------------------
@@ -113,6 +122,29 @@ for (const first of [0, 3, 6, 9]) {
     await compareEverywhere(`quantised-${first}.gguf`, bytes, TOKENS);
   });
 }
+
+// All codes, the lowest too, which no quantiser makes; negative scales and zero; activations of
+// which a group of 64 is zero.
+test('INT4', async () => {
+  const checkpoint = madeRwkv7({ hidden_size: 128, head_dim: 64, intermediate_size: 192,
+    ranks: { w: 64, a: 5, v: 3, g: 128 } }, 9);
+  const bytes = rwkv7Blob(checkpoint, { int4: true });
+  const { tensors } = readRwkv7Blob(bytes);
+  const scale = (name, i, change) => {
+    const at = tensors.get(name).scalesAt + 4 * i;
+    bytes.writeFloatLE(change(bytes.readFloatLE(at)), at);
+  };
+  const { codesAt } = tensors.get('blk.0.time_mix_value.weight');
+  for (let i = 0; i < 256; i++) bytes[codesAt + 3 * i] = i;
+  for (let i = 0; i < 96; i += 3) scale('blk.1.time_mix_key.weight', i, (x) => -x);
+  for (let i = 0; i < 64; i++) scale('blk.0.channel_mix_value.weight', 2 * i, () => 0);
+  scale('output.weight', 7, () => -0);
+  for (const part of ['weight', 'bias']) {
+    const { at } = tensors.get(`blk.0.attn_norm.${part}`);
+    bytes.fill(0, at + 4 * 64, at + 4 * 128);
+  }
+  await compareEverywhere('int4.bin', bytes, TOKENS);
+});
 
 // ---- the reference itself --------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ void progress_end(progress *p) {
 /* ---- a model ---- */
 
 static bool exists(const char *path) {
-    FILE *file = fopen(path, "rb");
+    FILE *file = terminal_open(path, "rb");
     if (file != NULL) fclose(file);
     return file != NULL;
 }

@@ -40,5 +40,6 @@ static int dispatch(int argc, char **argv) {
 int main(int argc, char **argv) {
     terminal_start();
     terminal_catch_interrupt();
+    if (!terminal_arguments(&argc, &argv)) return fail_memory();
     return out_finish(dispatch(argc, argv));
 }

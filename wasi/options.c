@@ -195,8 +195,8 @@ const command_text command_table[COMMAND_COUNT] = {
     [COMMAND_CONVERT] =
         {"convert", "IN OUT [--type TYPE] [--packed] [--format gguf|blob]",
          "write a model in another type or format",
-         "IN is a file or folder like any -m. A blob is the packed fp32 file of SunnyNet and\n"
-         "RWKV-7; it takes neither --type nor --packed.\n",
+         "IN is a file or folder like any -m. A blob is the packed file of SunnyNet and RWKV-7:\n"
+         "fp32, or with --type i4 (RWKV-7 only) INT4. It takes no other type and no --packed.\n",
          2},
     [COMMAND_RELEASE] =
         {"release", "CHECKPOINT.pt --out-dir DIR [options]",

@@ -86,7 +86,7 @@ int sink_open(sink *s, const char *path) {
     buffer_printf(&s->temporary, "%s%s", path, terminal_is_special(path) ? "" : ".part");
     const char *temporary = buffer_string(&s->temporary);
     if (s->temporary.failed) return fail_memory();
-    s->file = fopen(temporary, "wb");
+    s->file = terminal_open(temporary, "wb");
     if (s->file != NULL) return EXIT_DONE;
     int reason = errno;
     buffer_free(&s->temporary);
@@ -121,9 +121,9 @@ int sink_close(sink *s, int code) {
     if (fclose(s->file) != 0 && code == EXIT_DONE)
         code = fail("%s: cannot be written: %s", s->path, strerror(errno));
     if (strcmp(temporary, s->path) != 0) { /* not written in place */
-        if (code == EXIT_DONE && rename(temporary, s->path) != 0)
+        if (code == EXIT_DONE && !terminal_replace(temporary, s->path))
             code = fail("%s: cannot be put in place: %s", s->path, strerror(errno));
-        if (code != EXIT_DONE) remove(temporary);
+        if (code != EXIT_DONE) terminal_delete(temporary);
     }
     buffer_free(&s->temporary);
     s->file = NULL;
@@ -147,7 +147,7 @@ static int read_stream(FILE *file, const char *name, buffer *b) {
 
 int read_file(const char *path, buffer *b) {
     if (strcmp(path, "-") == 0) return read_stream(stdin, "stdin", b);
-    FILE *file = fopen(path, "rb");
+    FILE *file = terminal_open(path, "rb");
     if (file == NULL)
         return fail("%s: cannot be opened: %s%s", path, strerror(errno), terminal_file_hint());
     int code = read_stream(file, path, b);

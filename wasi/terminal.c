@@ -1,7 +1,9 @@
-/* terminal.c: see terminal.h. */
-#define _DEFAULT_SOURCE /* sigaction, getentropy, realpath, readlink under -std=c11 */
+/* terminal.c: see terminal.h; all systems but Windows, which has terminal_windows.c. */
+#define _DEFAULT_SOURCE /* sigaction, realpath, readlink under -std=c11 */
 
 #include "terminal.h"
+
+#if !defined(_WIN32)
 
 #include <limits.h>
 #include <stdlib.h>
@@ -22,15 +24,6 @@
 #define HAVE_UNISTD 0
 #endif
 
-#if defined(__APPLE__)
-#include <sys/random.h>
-#endif
-
-#if defined(_WIN32)
-#include <fcntl.h>
-#include <io.h>
-#endif
-
 #if !defined(__wasi__) /* a WASI command gets no signals */
 #include <signal.h>
 static volatile sig_atomic_t interrupts;
@@ -39,17 +32,12 @@ static volatile sig_atomic_t interrupts;
 void terminal_start(void) {
 #if HAVE_POSIX
     signal(SIGPIPE, SIG_IGN);
-#elif defined(_WIN32)
-    _setmode(_fileno(stdin), _O_BINARY);
-    _setmode(_fileno(stdout), _O_BINARY);
 #endif
 }
 
 bool terminal_is(FILE *stream) {
 #if HAVE_UNISTD
     return isatty(fileno(stream)) == 1;
-#elif defined(_WIN32)
-    return _isatty(_fileno(stream)) != 0;
 #else
     (void)stream;
     return false;
@@ -163,6 +151,19 @@ static uint32_t random_from_clock(void) {
     return (uint32_t)(mix >> 32);
 }
 
+#if HAVE_POSIX
+
+/* Not getentropy(), which older C libraries lack. */
+uint32_t terminal_random(void) {
+    uint32_t bits;
+    FILE *source = fopen("/dev/urandom", "rb");
+    bool got = source != NULL && fread(&bits, sizeof bits, 1, source) == 1;
+    if (source != NULL) fclose(source);
+    return got ? bits : random_from_clock();
+}
+
+#else
+
 uint32_t terminal_random(void) {
 #if HAVE_UNISTD
     uint32_t bits;
@@ -170,6 +171,8 @@ uint32_t terminal_random(void) {
 #endif
     return random_from_clock();
 }
+
+#endif
 
 #if HAVE_POSIX
 
@@ -190,6 +193,28 @@ void terminal_program_folder(const char *argv0, buffer *folder) {
     buffer_clear(folder);
     const char *slash = argv0 == NULL ? NULL : strrchr(argv0, '/');
     if (slash != NULL) buffer_append(folder, argv0, (size_t)(slash - argv0));
+}
+
+#endif
+
+/* ---- files: names are bytes to these systems, as they are to us ---- */
+
+bool terminal_arguments(int *argc, char ***argv) {
+    (void)argc;
+    (void)argv;
+    return true;
+}
+
+FILE *terminal_open(const char *path, const char *mode) {
+    return fopen(path, mode);
+}
+
+bool terminal_replace(const char *from, const char *to) {
+    return rename(from, to) == 0;
+}
+
+void terminal_delete(const char *path) {
+    remove(path);
 }
 
 #endif

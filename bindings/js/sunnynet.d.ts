@@ -89,6 +89,48 @@ export function loadModel(source: ModelSource, options?: LoadOptions): Promise<M
 /** Compares every kernel with the scalar one, bit for bit; one line for each. Takes seconds. */
 export function selftest(options?: Pick<LoadOptions, 'backend' | 'wasm'>): Promise<string[]>;
 
+// ---- the stable C ABI ---------------------------------------------------------------------------
+
+/** An instance of the module for the ABI alone. */
+export function loadAbi(options?: Pick<LoadOptions, 'backend' | 'wasm'>): Promise<Abi>;
+
+/**
+ * The recurrence kernels and INT8 blocks of core/sn_abi.h on typed arrays, of which the last index
+ * is the fastest. Results are fresh arrays with the bits that the C library gives.
+ */
+export class Abi {
+  private constructor();
+  /** "1.0.0" */
+  readonly version: string;
+  /** SN_CAP_*; a module has neither files (RWKV-7 blobs: loadModel) nor threads. */
+  readonly caps: number;
+
+  /**
+   * s = a s + b, or a s + (1 - a) b if gated, for each channel. a and b are [batch][T][N], s0
+   * [batch][N]; `out` has every s, `end` the last ones.
+   */
+  recurScan(a: Float32Array, b: Float32Array, s0: Float32Array,
+    options?: { batch?: number; gated?: boolean }): { out: Float32Array; end: Float32Array };
+  /** One step; s is changed and returned. */
+  recurStep(a: Float32Array, b: Float32Array, s: Float32Array,
+    options?: { gated?: boolean }): Float32Array;
+
+  /** Blocks of `block` values share a scale; 0 (default): a whole row. */
+  quantI8(x: Float32Array, options?: { rows?: number; block?: number }):
+    { q: Int8Array; scale: Float32Array };
+  dequantI8(q: Int8Array, scale: Float32Array, options?: { rows?: number; block?: number }):
+    Float32Array;
+
+  /** All 17 functions as C has them; pointers are offsets in `memory`, from alloc(). */
+  readonly functions: { readonly [name: string]: (...args: number[]) => number };
+  readonly memory: { readonly buffer: ArrayBuffer };
+  alloc(bytes: number): number;
+  free(pointer: number): void;
+
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
 // ---- model ------------------------------------------------------------------------------------
 
 /** Sizes are bytes. */

@@ -1,6 +1,7 @@
 // SunnyNet for Node and pages: recurrent language models in WebAssembly. It is described in
 // sunnynet.d.ts.
 
+export { Abi, loadAbi } from './abi.mjs';
 export { backends } from './engine.mjs';
 export { SnError } from './error.mjs';
 export { Generation } from './generate.mjs';

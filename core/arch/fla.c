@@ -105,9 +105,12 @@ void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t 
     const sn_pass *pass = &w->pass;
     for (size_t i = 0; i < pass->T * total; i += width)
         pass->simd->rms_norm(y + i, y + i, weight, width, eps);
+    sn_pass_show(pass, "normed", y, total);
     if (!gate_matrix->rows) return;
     sn_pass_linear(pass, gate_matrix, gate, w->h);
+    sn_pass_show(pass, "gate", gate, total);
     pass->simd->mul_silu(y, y, gate, pass->T * total);
+    sn_pass_show(pass, "gated", y, total);
 }
 
 static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {
@@ -128,12 +131,14 @@ void sn_fla_forward(const sn_fla_kind *kind, sn_fla_work *w, const sn_model *m, 
     sn_pass *pass = &w->pass;
     *pass = sn_pass_begin(m, exec, &f->embedding, tokens, n_tokens, segments, n_segments);
     kind->take_arrays(w, m);
-    for (int32_t i = 0; i < m->n_layers; i++) {
+    for (int32_t i = sn_pass_first_layer(pass); i < sn_pass_end_layer(pass); i++) {
         const sn_fla_layer *layer = layer_at(kind, m, i);
         pass->state_offset = (size_t)i * layer_state;
         w->history = 0;
         sn_pass_rms(pass, w->h, pass->x, layer->mix_norm, pass->D, m->norm_eps);
+        sn_pass_show(pass, "h", w->h, pass->D);
         kind->mix(w, layer);
+        sn_pass_show(pass, "out", w->out, pass->D);
         sn_pass_add(pass, w->out);
         feed_forward(w, layer);
     }

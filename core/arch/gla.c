@@ -147,9 +147,14 @@ static void mix(sn_fla_work *fla, const void *of) {
         pass->simd->silu(w->k, w->k, T * w->G * K);
         pass->simd->silu(w->v, w->v, T * w->G * V);
     }
+    sn_pass_show(pass, "q", w->q, H * K);
+    sn_pass_show(pass, "k", w->k, w->G * K);
+    sn_pass_show(pass, "v", w->v, w->G * V);
     pass->simd->scale(w->q, 1.0f / pass->simd->root((float)K), w->q, T * H * K);
     decays(w, l);
+    sn_pass_show(pass, "decay", w->decay, w->G * K);
     sn_pool_run(pass->exec->pool, pass->n_segments * H, recur_heads, w);
+    sn_pass_show(pass, "y", w->y, H * V);
     sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps, &l->gate,
                          w->gate);
     sn_pass_linear(pass, &l->out, fla->out, w->y);

@@ -110,15 +110,22 @@ static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
-    const size_t keys = pass->T * w->H * w->K, values = w->H * w->V;
+    const size_t keys = w->H * w->K, values = w->H * w->V;
     sn_fla_project(fla, &l->q, w->q);
     sn_fla_project(fla, &l->forget, w->decay);
     sn_fla_project(fla, &l->v, w->v);
-    pass->simd->silu(w->q, w->q, keys);
-    pass->simd->scale(w->q, 1.0f / pass->simd->root((float)w->K), w->q, keys);
+    sn_pass_show(pass, "f", w->decay, keys);
+    sn_pass_show(pass, "v", w->v, values);
+    pass->simd->silu(w->q, w->q, pass->T * keys);
+    sn_pass_show(pass, "q", w->q, keys);
+    pass->simd->scale(w->q, 1.0f / pass->simd->root((float)w->K), w->q, pass->T * keys);
     decays_and_keys(w, l);
+    sn_pass_show(pass, "decay", w->decay, keys);
+    sn_pass_show(pass, "k", w->k, keys);
     sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
+    sn_pass_show(pass, "y", w->y, values);
     sn_pass_rms(pass, w->y, w->y, l->out_norm, values, w->W->out_norm_eps);
+    sn_pass_show(pass, "normed", w->y, values);
     sn_pass_linear(pass, &l->out, fla->out, w->y);
 }
 

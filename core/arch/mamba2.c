@@ -194,7 +194,7 @@ static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, siz
     work w = { .pass = sn_pass_begin(m, exec, &W->embedding, tokens, n_tokens, segments,
                                      n_segments) };
     take_arrays(&w, m);
-    for (int32_t l = 0; l < m->n_layers; l++) {
+    for (int32_t l = sn_pass_first_layer(&w.pass); l < sn_pass_end_layer(&w.pass); l++) {
         w.layer = &W->layers[l];
         w.pass.state_offset = (size_t)l * (size_t)layer_state_floats(W);
         mix(&w);

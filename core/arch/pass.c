@@ -24,6 +24,7 @@ sn_pass sn_pass_begin(const sn_model *model, sn_exec *exec, const sn_rows *embed
 void sn_pass_end(const sn_pass *pass, const sn_matrix *head, const float *normed, float *logits,
                  size_t first_logits) {
     const size_t n = pass->T - first_logits;
+    sn_pass_show(pass, "x", pass->x, pass->D);
     if (!sn_all_finite(pass->x, pass->T * pass->D)) pass->exec->spoiled = true;
     if (!logits) return;
     sn_linear(pass->exec, head, logits, head->rows, normed + first_logits * pass->D, n);

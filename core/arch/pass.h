@@ -28,6 +28,31 @@ typedef struct sn_pass {
  */
 float *sn_pass_take(sn_pass *pass, size_t width);
 
+/*
+ * Looks into a pass, for the debugging calls of the seed's libraries: only layers [first, end) are
+ * computed, and see() gets arrays of each by name, `width` floats a token, and at the end the
+ * residual stream as "x".
+ */
+typedef struct sn_probe {
+    int32_t first, end;
+    void (*see)(void *user, const char *name, const float *values, size_t width);
+    void *user;
+} sn_probe;
+
+static inline void sn_pass_show(const sn_pass *pass, const char *name, const float *values,
+                                size_t width) {
+    const sn_probe *probe = pass->exec->probe;
+    if (probe) probe->see(probe->user, name, values, width);
+}
+
+/* The layers to compute: all of the model without a probe. */
+static inline int32_t sn_pass_first_layer(const sn_pass *pass) {
+    return pass->exec->probe ? pass->exec->probe->first : 0;
+}
+static inline int32_t sn_pass_end_layer(const sn_pass *pass) {
+    return pass->exec->probe ? pass->exec->probe->end : pass->model->n_layers;
+}
+
 /* A pass whose x holds the tokens' embedding rows. */
 sn_pass sn_pass_begin(const sn_model *model, sn_exec *exec, const sn_rows *embedding,
                       const int32_t *tokens, size_t n_tokens, const sn_segment *segments,

@@ -271,6 +271,17 @@ static void recur_heads(void *context, size_t begin, size_t end) {
     }
 }
 
+static void show(const work *w) {
+    sn_pass_show(&w->pass, "xn", w->xn, w->D);
+    sn_pass_show(&w->pass, "r", w->r, w->D);
+    sn_pass_show(&w->pass, "k", w->k, w->D);
+    sn_pass_show(&w->pass, "v", w->v, w->D);
+    sn_pass_show(&w->pass, "a", w->a, w->D);
+    sn_pass_show(&w->pass, "g", w->g, w->D);
+    sn_pass_show(&w->pass, "w", w->w, w->D);
+    sn_pass_show(&w->pass, "y", w->y, w->D);
+}
+
 static void time_mix(work *w) {
     const layer *l = w->layer;
     const sn_simd *simd = w->pass.simd;
@@ -292,6 +303,7 @@ static void time_mix(work *w) {
 
     sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
     simd->mul(w->y, w->y, w->g, n);
+    show(w);
     sn_pass_linear(pass, &l->O, w->mixed, w->y);
     sn_pass_add(pass, w->mixed);
     keep_shift(w, shift_a);
@@ -316,7 +328,7 @@ static void forward(const sn_model *m, sn_exec *exec, const int32_t *tokens, siz
                                      n_segments) };
     take_arrays(&w, m);
     layer_norms(&w, &W->ln0, w.pass.x, w.pass.x);
-    for (int32_t l = 0; l < m->n_layers; l++) {
+    for (int32_t l = sn_pass_first_layer(&w.pass); l < sn_pass_end_layer(&w.pass); l++) {
         w.layer = &W->layers[l];
         w.pass.state_offset = (size_t)(l * layer_state_floats(m));
         time_mix(&w);

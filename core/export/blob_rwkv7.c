@@ -1,9 +1,9 @@
 /*
- * blob_rwkv7.c: the layout of the packed RWKV-7 blob, version 3, fp32: each vector and matrix
- * behind its tag, matrices as (in, out); docs/formats.md has the table. Layer 0 has no value
- * residual, but the blob has room for one: it gets what the model has there (GGUF files have
- * dummies), else what llama.cpp's converter puts there, layer 0's a0, a1 and a2. No reader uses
- * them.
+ * blob_rwkv7.c: the layout of the packed RWKV-7 blob, version 3: each vector and matrix behind its
+ * tag. Matrices lie as fp32 (in, out); in an INT4 blob, those whose inputs are whole groups of 64
+ * as INT4 (out, in). docs/formats.md has the table. Layer 0 has no value residual, but the blob has
+ * room for one: it gets what the model has there (GGUF files have dummies), else what llama.cpp's
+ * converter puts there, layer 0's a0, a1 and a2. No reader uses them.
  */
 #include "layout.h"
 
@@ -12,6 +12,9 @@
 #define MAGIC 0x4b57524bu /* "KRWK" */
 #define VERSION 3
 #define GROUP_NORM_EPS 64e-5f /* the only one that a blob can mean */
+#define INT4_GROUP 64
+
+enum { TAG_FP32, TAG_INT4 };
 
 enum { RANK_W, RANK_A, RANK_V, RANK_G, RANK_COUNT };
 
@@ -74,7 +77,7 @@ static sn_status rank_of(const sn_layout *layout, uint32_t layer, int which, uin
 
 static sn_status lay_header(sn_layout *layout, const shape *s) {
     const uint64_t words[10] = {MAGIC, VERSION, s->layers, s->D,     s->N,
-                                s->D / s->N, s->F, 0,      s->vocab, 0};
+                                s->D / s->N, s->F, 0,      s->vocab, layout->int4};
     uint64_t rank;
     for (int i = 0; i < 10; i++) SN_TRY(sn_layout_int(layout, words[i]));
     SN_TRY(sn_layout_float(layout, s->eps));
@@ -87,13 +90,14 @@ static sn_status lay_header(sn_layout *layout, const shape *s) {
 }
 
 static sn_status lay_vector(sn_layout *layout, const char *name, uint64_t n) {
-    SN_TRY(sn_layout_int(layout, 0));
+    SN_TRY(sn_layout_int(layout, TAG_FP32));
     return sn_layout_vector(layout, name, n);
 }
 
 static sn_status lay_matrix(sn_layout *layout, const char *name, uint64_t out, uint64_t in) {
-    SN_TRY(sn_layout_int(layout, 0));
-    return sn_layout_columns(layout, name, out, in);
+    const bool int4 = layout->int4 && in % INT4_GROUP == 0;
+    SN_TRY(sn_layout_int(layout, int4 ? TAG_INT4 : TAG_FP32));
+    return (int4 ? sn_layout_int4 : sn_layout_columns)(layout, name, out, in);
 }
 
 static sn_status lay_low_rank(sn_layout *layout, uint32_t layer, int which, uint64_t D) {
@@ -144,7 +148,7 @@ static sn_status lay_tail(sn_layout *layout, const shape *s) {
     SN_TRY(lay_vector(layout, "token_embd_norm.bias", s->D));
     SN_TRY(lay_vector(layout, "output_norm.weight", s->D));
     SN_TRY(lay_vector(layout, "output_norm.bias", s->D));
-    SN_TRY(sn_layout_int(layout, 0));
+    SN_TRY(sn_layout_int(layout, TAG_FP32));
     SN_TRY(sn_layout_rows(layout, "token_embd.weight", s->vocab, s->D));
     return lay_matrix(layout, tied ? "token_embd.weight" : "output.weight", s->vocab, s->D);
 }

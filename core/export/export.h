@@ -7,10 +7,11 @@
 #include "../formats/gguf.h"
 
 /*
- * Writes the fp32 blob of a model (SunnyNet, RWKV-7), whatever it was opened from. The model is
- * read once, from front to back. SN_E_UNSUPPORTED names what the blob cannot hold.
+ * Writes the blob of a model, whatever it was opened from: fp32 (SunnyNet, RWKV-7) or INT4 (RWKV-7;
+ * matrices of type I4 keep their bytes). The model is read once, from front to back.
+ * SN_E_UNSUPPORTED names what the blob cannot hold.
  */
-sn_status sn_blob_write(const sn_gguf *gguf, const char *path, sn_progress_fn progress,
-                        void *user);
+sn_status sn_blob_write(const sn_gguf *gguf, const char *path, bool int4,
+                        sn_progress_fn progress, void *user);
 
 #endif

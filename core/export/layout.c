@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-sn_status sn_layout_init(sn_layout *layout, const sn_gguf *gguf) {
-    *layout = (sn_layout){.gguf = gguf};
+sn_status sn_layout_init(sn_layout *layout, const sn_gguf *gguf, bool int4) {
+    *layout = (sn_layout){.gguf = gguf, .int4 = int4};
     layout->first = sn_alloc_array((size_t)gguf->n_tensors, sizeof *layout->first);
     if (!layout->first) return SN_E_NOMEM;
     return sn_packed_read(gguf, &layout->packed);
@@ -94,12 +94,14 @@ static sn_status add_place(sn_layout *layout, sn_place place) {
     place.next = layout->first[place.tensor];
     layout->places[layout->n_places++] = place;
     layout->first[place.tensor] = layout->n_places;
-    layout->size += 4 * place.rows * place.k; /* below 2^64: the model has as many elements */
+    /* below 2^64: the model has as many elements */
+    const uint64_t n = place.rows * place.k;
+    layout->size += place.form == SN_PLACE_INT4 ? n / 2 + n / 64 * 4 : 4 * n;
     return SN_OK;
 }
 
 static sn_status add_matrix(sn_layout *layout, const char *name, uint64_t rows, uint64_t k,
-                            bool transposed) {
+                            sn_place_form form) {
     uint64_t index, got_rows, got_k;
     SN_TRY(find(layout, name, &index));
     shape_of(layout, index, &got_rows, &got_k);
@@ -107,16 +109,19 @@ static sn_status add_matrix(sn_layout *layout, const char *name, uint64_t rows, 
         return sn_fail(SN_E_FORMAT, "%.300s: tensor '%s' is (%" PRIu64 ", %" PRIu64 "), (%" PRIu64
                        ", %" PRIu64 ") is expected", sn_gguf_name(layout->gguf), name, got_rows,
                        got_k, rows, k);
-    return add_place(layout, (sn_place){.tensor = index, .rows = rows, .k = k,
-                                        .transposed = transposed});
+    return add_place(layout, (sn_place){.tensor = index, .rows = rows, .k = k, .form = form});
 }
 
 sn_status sn_layout_rows(sn_layout *layout, const char *name, uint64_t rows, uint64_t k) {
-    return add_matrix(layout, name, rows, k, false);
+    return add_matrix(layout, name, rows, k, SN_PLACE_ROWS);
 }
 
 sn_status sn_layout_columns(sn_layout *layout, const char *name, uint64_t rows, uint64_t k) {
-    return add_matrix(layout, name, rows, k, true);
+    return add_matrix(layout, name, rows, k, SN_PLACE_COLUMNS);
+}
+
+sn_status sn_layout_int4(sn_layout *layout, const char *name, uint64_t rows, uint64_t k) {
+    return add_matrix(layout, name, rows, k, SN_PLACE_INT4);
 }
 
 sn_status sn_layout_vector(sn_layout *layout, const char *name, uint64_t n) {

@@ -9,16 +9,20 @@
 #include "../formats/gguf.h"
 #include "../quant/packed.h"
 
-/* A tensor's place: `rows` rows of `k` float32, or the transpose of that. */
+/* How a tensor of `rows` rows of `k` elements lies there: as float32, row by row or transposed, or
+ * as INT4: the codes of all rows, k / 2 bytes each, then the k / 64 float32 scales of all rows. */
+typedef enum sn_place_form { SN_PLACE_ROWS, SN_PLACE_COLUMNS, SN_PLACE_INT4 } sn_place_form;
+
 typedef struct sn_place {
     uint64_t tensor; /* its index */
     uint64_t offset, rows, k;
-    bool transposed;
+    sn_place_form form;
     size_t next; /* of the same tensor, plus 1; 0: none */
 } sn_place;
 
 typedef struct sn_layout {
     const sn_gguf *gguf;
+    bool int4; /* matrices become INT4 where the kind of blob says so */
     sn_packed packed;
     uint64_t size;  /* bytes so far: where the next item goes */
     size_t *first;  /* for each tensor its first place, plus 1; 0: it is not in the blob */
@@ -31,7 +35,7 @@ typedef struct sn_layout {
     size_t n_words, word_capacity;
 } sn_layout;
 
-sn_status sn_layout_init(sn_layout *layout, const sn_gguf *gguf);
+sn_status sn_layout_init(sn_layout *layout, const sn_gguf *gguf, bool int4);
 void sn_layout_free(sn_layout *layout); /* also of a zeroed struct */
 
 /* ---- items, in the order of the blob ---- */
@@ -42,9 +46,11 @@ sn_status sn_layout_zeros(sn_layout *layout, uint64_t n); /* floats */
 /* n floats, whatever the tensor's dimensions. */
 sn_status sn_layout_vector(sn_layout *layout, const char *name, uint64_t n);
 
-/* A matrix of `rows` outputs and `k` inputs as rows, or transposed, as (k, rows). */
+/* A matrix of `rows` outputs and `k` inputs as rows, transposed, as (k, rows), or as INT4, for
+ * which k must be a multiple of 64. */
 sn_status sn_layout_rows(sn_layout *layout, const char *name, uint64_t rows, uint64_t k);
 sn_status sn_layout_columns(sn_layout *layout, const char *name, uint64_t rows, uint64_t k);
+sn_status sn_layout_int4(sn_layout *layout, const char *name, uint64_t rows, uint64_t k);
 
 /* The logical shape of a tensor that must be there. */
 sn_status sn_layout_shape(const sn_layout *layout, const char *name, uint64_t *rows, uint64_t *k);

@@ -206,7 +206,7 @@ static sn_status make_blob(release *r) {
     sn_gguf gguf;
     SN_TRY(open_stream(r, &gguf));
     const char *path = path_of(r, r->name, ".runtime.bin");
-    sn_status status = sn_blob_write(&gguf, path, NULL, NULL);
+    sn_status status = sn_blob_write(&gguf, path, false, NULL, NULL);
     if (status == SN_OK) status = sn_card_blob(&r->card, &gguf);
     sn_gguf_close(&gguf);
     if (status == SN_OK) return sn_card_file(&r->card.blob, path);

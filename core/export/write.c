@@ -139,11 +139,47 @@ static sn_status write_turned(const writer *w, const sn_place *place, uint64_t r
     return SN_OK;
 }
 
-static sn_status write_places(const writer *w, uint64_t index, uint64_t row, size_t n) {
-    for (size_t i = w->layout->first[index]; i; i = w->layout->places[i - 1].next) {
-        const sn_place *place = &w->layout->places[i - 1];
-        SN_TRY((place->transposed ? write_turned : write_plain)(w, place, row, n));
+/* The rows as blocks of I4, at w->bytes: the model's own where it has them. Numbers stay numbers:
+ * even the largest float is one after it was divided by 7 and multiplied again. */
+static void encode_int4(const writer *w, const item *it, size_t n) {
+    const sn_type *i4 = sn_type_find(SN_TYPE_I4);
+    const size_t count = n * (size_t)it->k;
+    if (it->type == i4) memcpy(w->bytes, w->source, (size_t)sn_type_bytes(i4, count));
+    else i4->encode(w->values, w->bytes, count);
+}
+
+/* Codes and scales lie apart in a blob. Both fit behind the blocks: w->bytes has 4 an element. */
+static sn_status write_int4(const writer *w, const item *it, const sn_place *place, uint64_t row,
+                            size_t n) {
+    enum { CODES = 32, SCALE = 4, BLOCK = CODES + SCALE };
+    const uint64_t row_groups = place->k / 64, all = place->rows * row_groups;
+    const size_t groups = n * (size_t)row_groups;
+    uint8_t *codes = w->bytes + groups * BLOCK, *scales = codes + groups * CODES;
+    encode_int4(w, it, n);
+    for (size_t i = 0; i < groups; i++) {
+        memcpy(codes + i * CODES, w->bytes + i * BLOCK, CODES);
+        memcpy(scales + i * SCALE, w->bytes + i * BLOCK + CODES, SCALE);
     }
+    SN_TRY(sn_output_write_at(w->output, place->offset + row * row_groups * CODES, codes,
+                              groups * CODES));
+    return sn_output_write_at(w->output,
+                              place->offset + all * CODES + row * row_groups * SCALE, scales,
+                              groups * SCALE);
+}
+
+static sn_status write_place(const writer *w, const item *it, const sn_place *place, uint64_t row,
+                             size_t n) {
+    switch (place->form) {
+    case SN_PLACE_INT4: return write_int4(w, it, place, row, n);
+    case SN_PLACE_COLUMNS: return write_turned(w, place, row, n);
+    default: return write_plain(w, place, row, n);
+    }
+}
+
+static sn_status write_places(const writer *w, const item *it, uint64_t row, size_t n) {
+    const uint64_t index = (uint64_t)(it->tensor - w->layout->gguf->tensors);
+    for (size_t i = w->layout->first[index]; i; i = w->layout->places[i - 1].next)
+        SN_TRY(write_place(w, it, &w->layout->places[i - 1], row, n));
     return SN_OK;
 }
 
@@ -164,7 +200,7 @@ static sn_status write_tensor(writer *w, uint64_t index) {
         const size_t n = (size_t)(left < it.step ? left : it.step);
         SN_TRY(read_rows(w, &it, n));
         SN_TRY(decode_rows(w, &it, n));
-        SN_TRY(write_places(w, index, row, n));
+        SN_TRY(write_places(w, &it, row, n));
         SN_TRY(report(w, sn_type_bytes(it.type, n * it.k)));
     }
     return SN_OK;
@@ -204,10 +240,11 @@ sn_status sn_layout_write(const sn_layout *layout, const char *path, sn_progress
 
 static const struct {
     const char *architecture;
+    bool int4; /* its blob can be INT4 */
     sn_status (*lay_out)(sn_layout *layout);
 } kinds[] = {
-    {"sunnynet", sn_layout_sunnynet},
-    {"rwkv7", sn_layout_rwkv7},
+    {"sunnynet", false, sn_layout_sunnynet},
+    {"rwkv7", true, sn_layout_rwkv7},
 };
 
 static sn_status lay_out(sn_layout *layout) {
@@ -215,17 +252,19 @@ static sn_status lay_out(sn_layout *layout) {
     SN_TRY(sn_gguf_get_text(layout->gguf, "general.architecture", true, &name));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (name.size == strlen(kinds[i].architecture) &&
-            !memcmp(name.data, kinds[i].architecture, name.size))
+            !memcmp(name.data, kinds[i].architecture, name.size) &&
+            (kinds[i].int4 || !layout->int4))
             return kinds[i].lay_out(layout);
-    return sn_fail(SN_E_UNSUPPORTED, "%.300s: there is no blob for architecture '%.*s' (supported: "
-                   "sunnynet, rwkv7)", sn_gguf_name(layout->gguf),
-                   (int)(name.size < 64 ? name.size : 64), name.data);
+    return sn_fail(SN_E_UNSUPPORTED, "%.300s: there is no %sblob for architecture '%.*s' "
+                   "(supported: %s)", sn_gguf_name(layout->gguf), layout->int4 ? "INT4 " : "",
+                   (int)(name.size < 64 ? name.size : 64), name.data,
+                   layout->int4 ? "rwkv7" : "sunnynet, rwkv7");
 }
 
-sn_status sn_blob_write(const sn_gguf *gguf, const char *path, sn_progress_fn progress,
-                        void *user) {
+sn_status sn_blob_write(const sn_gguf *gguf, const char *path, bool int4,
+                        sn_progress_fn progress, void *user) {
     sn_layout layout = {.gguf = NULL};
-    sn_status status = sn_layout_init(&layout, gguf);
+    sn_status status = sn_layout_init(&layout, gguf, int4);
     if (status == SN_OK) status = lay_out(&layout);
     if (status == SN_OK) status = sn_layout_write(&layout, path, progress, user);
     sn_layout_free(&layout);

@@ -270,7 +270,8 @@ static sn_status check_info(const reader *r, sn_gguf_tensor *tensor, uint64_t al
     uint64_t data_bytes = size > data_start ? size - data_start : 0;
     SN_TRY(count_elements(r, tensor, &elements));
     const sn_type *type = sn_type_find(tensor->type);
-    if (!type) return reject(r, "unknown tensor type %" PRIu32, tensor->type);
+    if (!type || (sn_type_is_private(type) && !r->part->input.own_types))
+        return reject(r, "unknown tensor type %" PRIu32, tensor->type);
     if (tensor->dims[0] % type->block)
         return reject(r, "rows of %" PRIu64 " elements, %s comes in blocks of %" PRIu32,
                       tensor->dims[0], type->name, type->block);

@@ -1,12 +1,10 @@
 #include "blob.h"
 
 #include "../quant/bytes.h"
-#include "computed.h"
+#include "blob_int4.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-#define INT4_GROUP 64 /* inputs that share a scale */
 
 static const struct {
     uint32_t magic;
@@ -154,60 +152,25 @@ sn_status sn_blob_vector(sn_blob *blob, const char *name, uint64_t n) {
     return sn_blob_array(blob, name, 1, &n);
 }
 
-/* ---- INT4 ---------------------------------------------------------------------------------- */
+/* ---- behind a tag -------------------------------------------------------------------------- */
 
-/*
- * (out, in) rows of in/2 code bytes, all of them before the (out, in / 64) fp32 scales. Byte b of
- * a group holds code b (low nibble) and code b + 32; a value is (code - 8) * scale.
- */
-typedef struct int4_matrix {
-    const sn_file *file;
-    uint64_t codes, scales; /* offsets */
-} int4_matrix;
-
-#define INT4_GROUPS_AT_ONCE 64
-#define INT4_CODE_BYTES (INT4_GROUP / 2)
-
-static void decode_group(const uint8_t *codes, float scale, float *values) {
-    for (int b = 0; b < INT4_CODE_BYTES; b++) {
-        values[b] = (float)((codes[b] & 15) - 8) * scale;
-        values[b + INT4_CODE_BYTES] = (float)((codes[b] >> 4) - 8) * scale;
-    }
-}
-
-static sn_status int4_row(const void *context, uint64_t row, uint64_t k, float *values) {
-    const int4_matrix *matrix = context;
-    uint8_t codes[INT4_GROUPS_AT_ONCE * INT4_CODE_BYTES], scales[INT4_GROUPS_AT_ONCE * 4];
-    uint64_t groups = k / INT4_GROUP, first = row * groups;
-    for (uint64_t g = 0; g < groups; g += INT4_GROUPS_AT_ONCE) {
-        size_t n = groups - g < INT4_GROUPS_AT_ONCE ? (size_t)(groups - g) : INT4_GROUPS_AT_ONCE;
-        SN_TRY(sn_file_read(matrix->file, matrix->codes + (first + g) * INT4_CODE_BYTES, codes,
-                            n * INT4_CODE_BYTES));
-        SN_TRY(sn_file_read(matrix->file, matrix->scales + (first + g) * 4, scales, n * 4));
-        for (size_t i = 0; i < n; i++)
-            decode_group(codes + i * INT4_CODE_BYTES, sn_float_of(sn_load32(scales + 4 * i)),
-                         values + (g + i) * INT4_GROUP);
-    }
-    return SN_OK;
-}
-
+/* Moves behind an INT4 matrix: its codes, then its scales. */
 static sn_status take_int4(sn_blob *blob, const char *name, uint64_t rows, uint64_t k,
-                           int4_matrix *matrix) {
-    if (k % INT4_GROUP)
+                           sn_int4 *matrix) {
+    if (k % SN_INT4_GROUP)
         return sn_fail(SN_E_FORMAT, "%.300s: tensor '%s': INT4 with %" PRIu64 " inputs, which are "
-                       "no multiple of %d", blob->file->name, name, k, INT4_GROUP);
-    uint64_t groups = rows * (k / INT4_GROUP);
-    matrix->file = blob->file;
-    SN_TRY(take(blob, name, groups, INT4_CODE_BYTES, &matrix->codes));
+                       "no multiple of %d", blob->file->name, name, k, SN_INT4_GROUP);
+    *matrix = (sn_int4){.file = blob->file, .rows = rows, .k = k};
+    const uint64_t groups = rows * (k / SN_INT4_GROUP); /* both below 2^31: no overflow */
+    SN_TRY(take(blob, name, groups, SN_INT4_CODE_BYTES, &matrix->codes));
     return take(blob, name, groups, 4, &matrix->scales);
 }
 
 static sn_status add_int4(sn_blob *blob, const char *name, uint64_t rows, uint64_t k) {
-    int4_matrix matrix;
+    sn_int4 matrix;
     sn_view view;
     SN_TRY(take_int4(blob, name, rows, k, &matrix));
-    SN_TRY(sn_computed_rows(blob->store, blob->file->name, rows, k, int4_row, &matrix,
-                            sizeof matrix, &view));
+    SN_TRY(sn_int4_view(blob->store, &matrix, &view));
     view.name = name;
     SN_TRY(sn_store_add(blob->store, &view));
     return sn_build_matrix(blob->build, name, sn_store_find(blob->store, name));
@@ -232,7 +195,7 @@ sn_status sn_blob_tagged(sn_blob *blob, const char *name, uint64_t rows, uint64_
 
 sn_status sn_blob_skip_tagged(sn_blob *blob, const char *name, uint64_t rows, uint64_t k) {
     bool is_int4;
-    int4_matrix matrix;
+    sn_int4 matrix;
     SN_TRY(take_tag(blob, name, &is_int4));
     if (is_int4) return take_int4(blob, name, rows, k, &matrix);
     return sn_blob_skip(blob, name, rows * k);

@@ -41,8 +41,8 @@ typedef enum sn_blob_layout {
 sn_status sn_blob_matrix(sn_blob *blob, const char *name, uint64_t rows, uint64_t k,
                          sn_blob_layout layout);
 
-/* A matrix behind its tag: 0 fp32 in `layout`, 1 INT4 in groups of 64 inputs. INT4 matrices are
- * declared as their exact float32 values, which are computed row by row while they are read. */
+/* A matrix behind its tag: 0 fp32 in `layout`, 1 INT4 in groups of 64 inputs, which becomes one of
+ * type I4 (blob_int4.h). */
 sn_status sn_blob_tagged(sn_blob *blob, const char *name, uint64_t rows, uint64_t k,
                          sn_blob_layout layout);
 

@@ -130,13 +130,14 @@ static sn_status add(sn_build *build, const char *name, const build_tensor *tens
     return SN_OK;
 }
 
-static bool is_float(const sn_type *type) {
+/* Floats, and what blobs hold. */
+static bool can_be_taken(const sn_type *type) {
     return type->id == SN_TYPE_F32 || type->id == SN_TYPE_F16 || type->id == SN_TYPE_BF16 ||
-           type->id == TYPE_F64;
+           type->id == TYPE_F64 || type->id == SN_TYPE_I4;
 }
 
 static sn_status check_view(const sn_build *build, const sn_view *view) {
-    if (!is_float(view->type))
+    if (!can_be_taken(view->type))
         return sn_fail(SN_E_UNSUPPORTED, "%.300s: tensor '%.100s' is of type %s; F32, F16, BF16 "
                        "or F64 is needed", build->name, view->name, view->type->name);
     if (sn_view_elements(view)) return SN_OK;
@@ -365,6 +366,7 @@ sn_status sn_build_input(sn_build *build, sn_store *store, sn_input *input) {
     const sn_gguf_head *head = &build->head;
     uint64_t data = build->n_tensors ? head->ends[build->n_tensors - 1] : 0;
     *input = (sn_input){ .name = build->name, .size = head->n_bytes + data, .read = stream_read,
-                         .user = s, .close = stream_close, .failed = &s->failed };
+                         .user = s, .close = stream_close, .own_types = true,
+                         .failed = &s->failed };
     return SN_OK;
 }

@@ -32,7 +32,8 @@ bool sn_build_has(const sn_build *build, const char *key);
 /* ---- tensors. Names: docs/formats.md. The stream has computed ones first, then the others in
  * the order in which they lie in their files, so that a disk reads forward ---- */
 
-/* A matrix (out, in), or embedding rows, as the view has it; F64 becomes F32, other types stay. The
+/* A matrix (out, in), or embedding rows, as the view has it; F64 becomes F32, other types (a blob's
+ * I4 among them) stay. The
  * view must have two dimensions and belong to a store that lives as long as the build. */
 sn_status sn_build_matrix(sn_build *build, const char *name, const sn_view *view);
 

@@ -224,6 +224,25 @@ sn_status sn_open_model(const char *path, sn_gguf *gguf) {
     return status;
 }
 
+static sn_status open_blob(sn_opening *o, sn_gguf *gguf) {
+    sn_file file;
+    SN_TRY(begin(o));
+    SN_TRY(sn_platform_open_file(o->name, &file));
+    if (!sn_blob_smells(&file)) {
+        sn_file_close(&file);
+        return sn_fail(SN_E_FORMAT, "%.300s: not a packed blob", o->name);
+    }
+    SN_TRY(sn_opening_add_weights(o, &file));
+    return declare_and_finish(o, gguf); /* without a folder: no tokenizer */
+}
+
+sn_status sn_open_blob(const char *path, sn_gguf *gguf) {
+    sn_opening o = { .name = path };
+    const sn_status status = open_blob(&o, gguf);
+    close_opening(&o);
+    return status;
+}
+
 /* ---- from memory -------------------------------------------------------------------- */
 
 typedef struct memory_stream {

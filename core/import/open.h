@@ -13,6 +13,9 @@ sn_status sn_open_model(const char *path, sn_gguf *gguf);
 /* The same from bytes in memory (one self-contained file; borrowed until closed). */
 sn_status sn_open_model_memory(const char *name, const void *data, size_t bytes, sn_gguf *gguf);
 
+/* A packed blob, and nothing of what may lie beside it. SN_E_FORMAT if the file is none. */
+sn_status sn_open_blob(const char *path, sn_gguf *gguf);
+
 /* Whether a file of `size` bytes that begins with these is worth collecting for that: n is size or
  * at least SN_BEGINNING_BYTES. SN_E_FORMAT if not. */
 #define SN_BEGINNING_BYTES 256

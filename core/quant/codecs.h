@@ -29,6 +29,7 @@ void sn_decode_iq4_xs(const uint8_t *src, float *dst, size_t n);
 void sn_decode_tq1_0(const uint8_t *src, float *dst, size_t n);
 void sn_decode_tq2_0(const uint8_t *src, float *dst, size_t n);
 void sn_decode_mxfp4(const uint8_t *src, float *dst, size_t n);
+void sn_decode_i4(const uint8_t *src, float *dst, size_t n);
 
 void sn_encode_f32(const float *src, uint8_t *dst, size_t n);
 void sn_encode_f16(const float *src, uint8_t *dst, size_t n);
@@ -45,5 +46,6 @@ void sn_encode_q4_k(const float *src, uint8_t *dst, size_t n);
 void sn_encode_q5_k(const float *src, uint8_t *dst, size_t n);
 void sn_encode_q6_k(const float *src, uint8_t *dst, size_t n);
 void sn_encode_iq4_xs(const float *src, uint8_t *dst, size_t n);
+void sn_encode_i4(const float *src, uint8_t *dst, size_t n);
 
 #endif

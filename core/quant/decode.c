@@ -113,6 +113,18 @@ void sn_decode_mxfp4(const uint8_t *src, float *dst, size_t n) {
     }
 }
 
+/* ---- the seed's block of 64: low nibbles are the first half, high nibbles the second ------ */
+
+void sn_decode_i4(const uint8_t *src, float *dst, size_t n) {
+    for (; n; n -= 64, src += 36, dst += 64) {
+        const float scale = sn_float_of(sn_load32(src + 32));
+        for (int j = 0; j < 32; j++) {
+            dst[j] = (float)((src[j] & 15) - 8) * scale;
+            dst[j + 32] = (float)((src[j] >> 4) - 8) * scale;
+        }
+    }
+}
+
 /* ---- super-blocks of 256: eight groups of 32 -------------------------------------------- */
 
 /* Of group g: bits 2 (g % 4).. of the 32 bytes that four groups share. */

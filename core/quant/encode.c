@@ -1,7 +1,7 @@
 /*
  * Encoding of floats and of blocks of 32. Q8_0 and Q4_0 choose scale and rounding as ggml's
- * reference quantiser does, so that files agree byte for byte with its; the others search for the
- * smallest squared error (encode_fit.h). Super-blocks of 256: encode_super.c.
+ * reference quantiser does and I4 as the seed's, so that files agree byte for byte with theirs; the
+ * others search for the smallest squared error (encode_fit.h). Super-blocks of 256: encode_super.c.
  */
 #include "codecs.h"
 
@@ -24,7 +24,7 @@ void sn_encode_bf16(const float *src, uint8_t *dst, size_t n) {
         sn_store16(dst + 2 * i, sn_f32_to_bf16(src[i]));
 }
 
-/* ---- the reference's rounding ----------------------------------------------------------- */
+/* ---- the references' rounding ----------------------------------------------------------- */
 
 /* Nearest integer, halves away from zero; |x| is at most 127 and a little. */
 static int round_away(float x) {
@@ -57,6 +57,27 @@ void sn_encode_q4_0(const float *src, uint8_t *dst, size_t n) {
         sn_store16(dst, sn_f32_to_f16(d));
         for (int j = 0; j < 16; j++)
             dst[2 + j] = (uint8_t)(code4(src[j], id) | code4(src[j + 16], id) << 4);
+    }
+}
+
+static int code_i4(float x, float inverse) {
+    return (int)sn_fit_nearest(x * inverse, -8.0f, 7.0f) + 8;
+}
+
+/* The seed: scale = amax / 7 (1 for zeros), code = x (1 / scale) to nearest even, clamped. Where
+ * 1 / scale overflows, below 2^-128, it has no codes; ours are those of zero. */
+void sn_encode_i4(const float *src, uint8_t *dst, size_t n) {
+    for (; n; n -= 64, src += 64, dst += 36) {
+        float largest = 0.0f;
+        for (int j = 0; j < 64; j++) {
+            const float size = sn_fit_magnitude(src[j]);
+            largest = size > largest ? size : largest;
+        }
+        const float scale = largest > 0.0f ? largest / 7.0f : 1.0f;
+        const float inverse = sn_fit_inverse(scale);
+        for (int j = 0; j < 32; j++)
+            dst[j] = (uint8_t)(code_i4(src[j], inverse) | code_i4(src[j + 32], inverse) << 4);
+        sn_store32(dst + 32, sn_bits_of(scale));
     }
 }
 

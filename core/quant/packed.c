@@ -51,7 +51,7 @@ static sn_status read_entry(const sn_gguf *gguf, const entries *list, uint64_t i
     int64_t id = sn_gguf_int_at(list->types, i);
     sn_packed_tensor matrix = {0};
     matrix.type = id >= 0 && id <= UINT32_MAX ? sn_type_find((uint32_t)id) : NULL;
-    if (!matrix.type || !sn_panel_supports(matrix.type))
+    if (!matrix.type || sn_type_is_private(matrix.type) || !sn_panel_supports(matrix.type))
         return sn_fail(SN_E_FORMAT, "%.300s: tensor '%s': type %lld has no panels",
                        sn_gguf_name(gguf), tensor->name, (long long)id);
     if (!dimension(sn_gguf_int_at(list->dims, 2 * i), &matrix.k) ||

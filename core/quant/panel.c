@@ -8,8 +8,7 @@
 #include "bytes.h"
 #include "panel_layout.h"
 
-#define WORD (SN_PANEL_ROWS * 4)  /* bytes of a panel word: 4 of each row */
-#define HALVES (SN_PANEL_ROWS * 2) /* bytes of one f16 scale of each row */
+#define WORD (SN_PANEL_ROWS * 4) /* bytes of a panel word: 4 of each row */
 
 bool sn_panel_supports(const sn_type *type) {
     return sn_panel_layout_of(type) != NULL;
@@ -20,10 +19,15 @@ static size_t codes_bytes(const sn_panel_layout *l) {
     return (size_t)l->bits * WORD;
 }
 
+/* Bytes of one scale of a block, all rows. */
+static size_t half_bytes(const sn_panel_layout *l) {
+    return (size_t)l->half_bytes * SN_PANEL_ROWS;
+}
+
 /* Bytes of one block of the type, all rows. */
 static size_t block_bytes(const sn_panel_layout *l, size_t block) {
     size_t group_scales = l->n_scales * (size_t)SN_PANEL_ROWS;
-    return l->n_halves * (size_t)HALVES + block / 32 * (codes_bytes(l) + group_scales);
+    return l->n_halves * half_bytes(l) + block / 32 * (codes_bytes(l) + group_scales);
 }
 
 size_t sn_panel_bytes(const sn_type *type, size_t k) {
@@ -102,22 +106,22 @@ static void get_codes(unsigned bits, const uint8_t *row, uint32_t code[8]) {
 
 /* ---- one block of one row ------------------------------------------------------------------ */
 
-/* The f16 scales stand before the groups of a block of 256, behind the one of a block of 32. */
-static size_t halves_at(const sn_panel_layout *l) {
-    return l->n_scales ? 0 : codes_bytes(l);
+/* The block's own scales stand before its groups where those have scales too, else behind them. */
+static size_t halves_at(const sn_panel_layout *l, unsigned n_groups) {
+    return l->n_scales ? 0 : n_groups * codes_bytes(l);
 }
 
 static size_t groups_at(const sn_panel_layout *l) {
-    return l->n_scales ? l->n_halves * (size_t)HALVES : 0;
+    return l->n_scales ? l->n_halves * half_bytes(l) : 0;
 }
 
 static void pack_block(const sn_panel_layout *l, unsigned n_groups, const uint8_t *block,
                        size_t r, uint8_t *panel) {
-    uint8_t *halves = panel + halves_at(l) + 2 * r;
+    uint8_t *halves = panel + halves_at(l, n_groups) + l->half_bytes * r;
     uint8_t *groups = panel + groups_at(l);
     uint8_t scales[16] = {0};
     for (unsigned i = 0; i < l->n_halves; i++)
-        memcpy(halves + i * HALVES, block + l->half_at[i], 2);
+        memcpy(halves + i * half_bytes(l), block + l->half_at[i], l->half_bytes);
     if (l->n_scales) l->read_scales(block, scales);
     for (unsigned group = 0; group < n_groups; group++) {
         uint32_t code[8];
@@ -131,11 +135,11 @@ static void pack_block(const sn_panel_layout *l, unsigned n_groups, const uint8_
 
 static void unpack_block(const sn_panel_layout *l, unsigned n_groups, const uint8_t *panel,
                          size_t r, uint8_t *block) {
-    const uint8_t *halves = panel + halves_at(l) + 2 * r;
+    const uint8_t *halves = panel + halves_at(l, n_groups) + l->half_bytes * r;
     const uint8_t *groups = panel + groups_at(l);
     uint8_t scales[16] = {0};
     for (unsigned i = 0; i < l->n_halves; i++)
-        memcpy(block + l->half_at[i], halves + i * HALVES, 2);
+        memcpy(block + l->half_at[i], halves + i * half_bytes(l), l->half_bytes);
     for (unsigned group = 0; group < n_groups; group++) {
         uint32_t code[8];
         get_codes(l->bits, groups + 4 * r, code);

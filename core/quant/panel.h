@@ -21,6 +21,7 @@
  *             Q4_K Q5_K: sc (u8), then mn (u8), both unpacked from 6 bits
  *             Q3_K Q6_K: sc (i8) of k 0..15, then of k 16..31; Q3_K's unpacked from 6 bits
  *             IQ4_XS: sc (i8), unpacked from 6 bits
+ *             I4: the scale (f32), behind the quants of two blocks of 32
  *   Types with blocks of 256 begin each with d (f16 x 16), Q2_K, Q4_K and Q5_K also dmin
  *   (f16 x 16), before their eight blocks of 32.
  *

@@ -186,10 +186,10 @@ static void write_scales_iq4_xs(const uint8_t scales[16], uint8_t *block) {
 
 /* of codes in blocks of 32, and in blocks of 256 with scales of their own */
 #define CODES(TYPE, BITS, N_HALVES, FIRST, SECOND, LOW, HIGH, NAME)                           \
-    {SN_TYPE_##TYPE, 0, BITS, N_HALVES, {FIRST, SECOND}, LOW, HIGH, 0, read_##NAME,           \
+    {SN_TYPE_##TYPE, 0, BITS, N_HALVES, 2, {FIRST, SECOND}, LOW, HIGH, 0, read_##NAME,        \
      write_##NAME, NULL, NULL}
 #define CODES_K(TYPE, BITS, N_HALVES, FIRST, SECOND, LOW, HIGH, NAME, N_SCALES, SCALES)       \
-    {SN_TYPE_##TYPE, 0, BITS, N_HALVES, {FIRST, SECOND}, LOW, HIGH, N_SCALES, read_##NAME,    \
+    {SN_TYPE_##TYPE, 0, BITS, N_HALVES, 2, {FIRST, SECOND}, LOW, HIGH, N_SCALES, read_##NAME, \
      write_##NAME, read_scales_##SCALES, write_scales_##SCALES}
 
 static const sn_panel_layout layouts[] = {
@@ -210,6 +210,8 @@ static const sn_panel_layout layouts[] = {
     CODES_K(Q5_K, 5, 2, 0, 2, 48, 16, q5_k, 2, q45_k),
     CODES_K(Q6_K, 6, 1, 208, 0, 0, 128, q6_k, 2, q6_k),
     CODES_K(IQ4_XS, 4, 1, 0, 0, 8, 0, q4, 1, iq4_xs),
+    /* 64 codes lie as two groups of Q4_K, behind them one f32 */
+    {SN_TYPE_I4, 0, 4, 1, 4, {32, 0}, 0, 0, 0, read_q4_k, write_q4_k, NULL, NULL},
 };
 
 const sn_panel_layout *sn_panel_layout_of(const sn_type *type) {

@@ -19,7 +19,8 @@ typedef struct sn_panel_layout {
     uint32_t type;
     uint8_t value_bytes; /* of a plain float; 0: codes and scales as follows */
     uint8_t bits;        /* of a code */
-    uint8_t n_halves;    /* f16 scales of a block, 1 or 2 */
+    uint8_t n_halves;    /* scales of a block, 1 or 2 */
+    uint8_t half_bytes;  /* of each: 2, f16; 4, I4's f32 */
     uint8_t half_at[2];  /* where they are in the file's block */
     uint8_t low_at;      /* the codes' low bits in the block */
     uint8_t high_at;     /* their upper bits */

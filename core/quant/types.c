@@ -110,6 +110,19 @@ static bool mxfp4_finite(const uint8_t *src, size_t n) {
     return finite;
 }
 
+/* The codes reach 8 scales: beyond 2^125 it depends on them whether a value is one. */
+static bool i4_finite(const uint8_t *src, size_t n) {
+    float values[64];
+    for (size_t b = 0; b < n / 64; b++) {
+        const uint8_t *block = src + 36 * b;
+        if ((sn_load32(block + 32) & 0x7f800000u) < 0x7e000000u) continue;
+        sn_decode_i4(block, values, 64);
+        for (int i = 0; i < 64; i++)
+            if ((sn_bits_of(values[i]) & 0x7f800000u) == 0x7f800000u) return false;
+    }
+    return true;
+}
+
 /* ---- the table ------------------------------------------------------------------------- */
 
 static const sn_type types[] = {
@@ -128,6 +141,7 @@ static const sn_type types[] = {
     {SN_TYPE_IQ4_NL, "IQ4_NL", 32, 18, sn_decode_iq4_nl, sn_encode_iq4_nl, iq4_nl_finite},
     {SN_TYPE_IQ4_XS, "IQ4_XS", 256, 136, sn_decode_iq4_xs, sn_encode_iq4_xs, iq4_xs_finite},
     {SN_TYPE_BF16, "BF16", 1, 2, sn_decode_bf16, sn_encode_bf16, bf16_finite},
+    {SN_TYPE_I4, "I4", 64, 36, sn_decode_i4, sn_encode_i4, i4_finite},
     /* decoded, so that convert and vectors can take them, but without panels */
     {SN_TYPE_TQ1_0, "TQ1_0", 256, 54, sn_decode_tq1_0, NULL, tq1_0_finite},
     {SN_TYPE_TQ2_0, "TQ2_0", 256, 66, sn_decode_tq2_0, NULL, tq2_0_finite},

@@ -1,6 +1,6 @@
 /*
- * types.h: the ggml tensor types: names, block shapes, exact decoding to float32 and, for the
- * types that convert writes, encoding. Layouts and formulas: docs/formats.md.
+ * types.h: the ggml tensor types and one of the seed's: names, block shapes, exact decoding to
+ * float32 and, for the types that convert writes, encoding. Layouts and formulas: docs/formats.md.
  */
 #ifndef SN_QUANT_TYPES_H
 #define SN_QUANT_TYPES_H
@@ -13,8 +13,12 @@ typedef enum sn_type_id {
     SN_TYPE_Q5_1 = 7, SN_TYPE_Q8_0 = 8, SN_TYPE_Q2_K = 10, SN_TYPE_Q3_K = 11, SN_TYPE_Q4_K = 12,
     SN_TYPE_Q5_K = 13, SN_TYPE_Q6_K = 14, SN_TYPE_IQ4_NL = 20, SN_TYPE_IQ4_XS = 23,
     SN_TYPE_I8 = 24, SN_TYPE_BF16 = 30, SN_TYPE_TQ1_0 = 34, SN_TYPE_TQ2_0 = 35,
-    SN_TYPE_MXFP4 = 39
+    SN_TYPE_MXFP4 = 39,
+    /* not ggml's: the INT4 of packed blobs, which no GGUF file holds */
+    SN_TYPE_I4 = 0x10004
 } sn_type_id;
+
+#define SN_TYPE_PRIVATE 0x10000u /* ids from here on are only found in streams of our own */
 
 typedef struct sn_type {
     uint32_t id;
@@ -28,6 +32,11 @@ typedef struct sn_type {
     /* false if a block holds a NaN or infinity (scales; for floats, the values) */
     bool (*finite)(const uint8_t *src, size_t n);
 } sn_type;
+
+/* True if no GGUF file may hold the type. */
+static inline bool sn_type_is_private(const sn_type *type) {
+    return type->id >= SN_TYPE_PRIVATE;
+}
 
 /* NULL if the id is not in the table. Types that are known by name only have decode == NULL. */
 const sn_type *sn_type_find(uint32_t id);

@@ -8,6 +8,7 @@
 #include "export/export.h"
 #include "export/sha256.h"
 #include "export/text.h"
+#include "import/blob_int4.h"
 #include "import/computed.h"
 #include "import/import.h"
 #include "import/open.h"
@@ -142,6 +143,39 @@ static void test_computed(void) {
     CHECK(sn_view_read_f32(&view, 7 * K, 1, got) == SN_E_IO, "a row that fails");
     CHECK(sn_computed_rows(store, "made", UINT64_MAX / 2, 3, make_row, &scale, sizeof scale,
                            &view) == SN_E_INVAL, "too large");
+    sn_store_free(store);
+}
+
+/* ---- INT4 ------------------------------------------------------------------------------------ */
+
+/* Codes and scales that lie apart, as blocks: from any byte on, over any number of groups. */
+static void test_int4_view(void) {
+    enum { ROWS = 7, K = 64 * 9, GROUPS = ROWS * 9, BEFORE = 5, SCALES = BEFORE + 32 * GROUPS + 3 };
+    static uint8_t bytes[SCALES + 4 * GROUPS], wanted[36 * GROUPS], got[36 * GROUPS];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 7 + i / 251);
+    for (size_t g = 0; g < GROUPS; g++) {
+        memcpy(wanted + 36 * g, bytes + BEFORE + 32 * g, 32);
+        memcpy(wanted + 36 * g + 32, bytes + SCALES + 4 * g, 4);
+    }
+    sn_store *store;
+    sn_view view;
+    sn_file memory;
+    const sn_file *file;
+    CHECK(sn_store_new(&store) == SN_OK, "%s", sn_last_error());
+    sn_file_from_memory(&memory, "made", bytes, sizeof bytes);
+    CHECK(sn_store_add_file(store, &memory, &file) == SN_OK, "%s", sn_last_error());
+    const sn_int4 matrix = {.file = file, .codes = BEFORE, .scales = SCALES, .rows = ROWS, .k = K};
+    CHECK(sn_int4_view(store, &matrix, &view) == SN_OK, "%s", sn_last_error());
+    CHECK(view.type->id == SN_TYPE_I4 && view.file->size == sizeof wanted, "another view");
+    for (size_t first = 0; first < sizeof wanted; first += first < 80 ? 1 : 97)
+        for (size_t n = 1; n <= sizeof wanted - first; n += n < 80 ? 1 : 331) {
+            memset(got, 0, sizeof got);
+            CHECK(sn_file_read(view.file, first, got, n) == SN_OK, "%s", sn_last_error());
+            CHECK(memcmp(got, wanted + first, n) == 0, "%zu bytes from %zu on", n, first);
+        }
+    CHECK(sn_view_read(&view, 64, K, got) == SN_OK, "%s", sn_last_error());
+    CHECK(memcmp(got, wanted + 36, K / 64 * 36) == 0, "blocks 1 to 9");
+    CHECK(sn_view_read(&view, 32, 64, got) == SN_E_INVAL, "half a block");
     sn_store_free(store);
 }
 
@@ -362,7 +396,7 @@ static void test_round_trip(void) {
     const char *path = path_in(folder, "blob-again.bin");
     CHECK(sn_open_model_memory("small.bin", b.data, b.size, &gguf) == SN_OK, "%s",
           sn_last_error());
-    CHECK(sn_blob_write(&gguf, path, NULL, NULL) == SN_OK, "%s", sn_last_error());
+    CHECK(sn_blob_write(&gguf, path, false, NULL, NULL) == SN_OK, "%s", sn_last_error());
     sn_gguf_close(&gguf);
     CHECK(sn_platform_open_file(path, &file) == SN_OK, "%s", sn_last_error());
     CHECK(sn_file_read_all(&file, sizeof b.data, &again, &bytes) == SN_OK, "%s", sn_last_error());
@@ -375,7 +409,7 @@ static void test_round_trip(void) {
     remove(path);
 }
 
-static void test_write_no_memory(void) {
+static void check_write_no_memory(bool int4) {
     static blob b;
     const char *path = path_in(folder, "blob-memory.bin");
     sn_status status = SN_E_NOMEM;
@@ -385,7 +419,7 @@ static void test_write_no_memory(void) {
         sn_gguf gguf;
         if (sn_open_model_memory("small.bin", b.data, b.size, &gguf) != SN_OK) break;
         sn_alloc_fail_at(n);
-        status = sn_blob_write(&gguf, path, NULL, NULL);
+        status = sn_blob_write(&gguf, path, int4, NULL, NULL);
         sn_alloc_fail_at(0);
         CHECK(status == SN_OK || status == SN_E_NOMEM, "allocation %ld: %s", n, sn_last_error());
         CHECK(status == SN_OK || !exists(path), "allocation %ld: half a file", n);
@@ -431,7 +465,7 @@ static void test_cannot_write(void) {
     make_rwkv7(&b);
     CHECK(sn_open_model_memory("small.bin", b.data, b.size, &gguf) == SN_OK, "%s",
           sn_last_error());
-    CHECK(sn_blob_write(&gguf, path_in(folder, "no/folder.bin"), NULL, NULL) == SN_E_IO,
+    CHECK(sn_blob_write(&gguf, path_in(folder, "no/folder.bin"), false, NULL, NULL) == SN_E_IO,
           "a folder that is not there");
     sn_gguf_close(&gguf);
 }
@@ -518,9 +552,11 @@ int main(int argc, char **argv) {
     test_numbers();
     test_json();
     test_computed();
+    test_int4_view();
     test_small_blobs();
     test_round_trip();
-    test_write_no_memory();
+    check_write_no_memory(false);
+    check_write_no_memory(true);
     test_stopped();
     test_cannot_write();
     test_checkpoint_notes();

@@ -16,7 +16,7 @@
 static const uint32_t types[] = {
     SN_TYPE_F32, SN_TYPE_F16, SN_TYPE_BF16, SN_TYPE_Q8_0, SN_TYPE_Q4_0, SN_TYPE_Q4_1,
     SN_TYPE_Q5_0, SN_TYPE_Q5_1, SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K, SN_TYPE_Q2_K,
-    SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS
+    SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS, SN_TYPE_I4
 };
 #define N_TYPES (sizeof types / sizeof types[0])
 
@@ -91,8 +91,12 @@ static void put_half(uint8_t *p, float value) {
     p[1] = (uint8_t)(half >> 8);
 }
 
-/* Sets the one or two halves of a block; their places differ by type. */
+/* Sets the one or two halves of a block, I4's float; their places differ by type. */
 static void set_scales(const sn_type *type, uint8_t *block, float d, float min) {
+    if (type->id == SN_TYPE_I4) {
+        memcpy(block + 32, &d, 4);
+        return;
+    }
     const size_t at = type->id == SN_TYPE_Q6_K   ? 208
                       : type->id == SN_TYPE_Q3_K ? 108
                       : type->id == SN_TYPE_Q2_K ? 80
@@ -145,11 +149,24 @@ typedef struct rows8 {
     int32_t sum[MOST_TOKENS * MOST_K / 16];
 } rows8;
 
-static void sum_up(rows8 *x, size_t n) {
-    for (size_t i = 0; i < n / 16; i++) {
-        x->sum[i] = 0;
-        for (size_t j = 0; j < 16; j++) x->sum[i] += x->q[16 * i + j];
-    }
+/* Activations that share a scale; half of them share a sum. */
+static size_t block_of(const matrix *m) {
+    return m->type->id == SN_TYPE_I4 ? 64 : 32;
+}
+
+/* Of `tokens` rows; their places are those of the block of 32, whatever the block (sn_q8_rows). */
+static void sum_up(const matrix *m, rows8 *x, size_t tokens) {
+    const size_t half = block_of(m) / 2;
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t h = 0; h < m->k / half; h++) {
+            int32_t *sum = x->sum + t * (m->k / 16) + h;
+            *sum = 0;
+            for (size_t j = 0; j < half; j++) *sum += x->q[t * m->k + half * h + j];
+        }
+}
+
+static float scale_of(const matrix *m, const rows8 *x, size_t t, size_t i) {
+    return x->scale[t * (m->k / 32) + i / block_of(m)];
 }
 
 static void multiply_q8(const matrix *m, const rows8 *x, size_t tokens, float *y,
@@ -169,15 +186,14 @@ static void check_int_product(const matrix *m, size_t tokens) {
     const size_t y_stride = 16 * m->n_panels + 5;
     for (size_t i = 0; i < tokens * m->k; i++) x.q[i] = (int8_t)((int)check_below(&rng, 255) - 127);
     fill(x.scale, tokens * m->k / 32, 0.1f);
-    sum_up(&x, tokens * m->k);
+    sum_up(m, &x, tokens);
     multiply_q8(m, &x, tokens, y, y_stride);
     for (size_t t = 0; t < tokens; t++)
         for (size_t r = 0; r < 16 * m->n_panels; r++) {
             double sum = 0.0, size = 0.0;
             for (size_t i = 0; i < m->k && r < m->rows; i++) {
                 const double w = m->w[r * m->k + i], min = m->min[r * m->k + i];
-                const double a = (double)x.q[t * m->k + i] *
-                                 (double)x.scale[(t * m->k + i) / 32];
+                const double a = (double)x.q[t * m->k + i] * (double)scale_of(m, &x, t, i);
                 sum += w * a;
                 size += (fabs(w) + 2.0 * fabs(min)) * fabs(a);
             }
@@ -208,7 +224,7 @@ static void check_products(void) {
  * result below 2^24, where float32 holds it; then all of them, where they fit. */
 static void check_exact(const matrix *m, rows8 *x) {
     static float y[MOST_ROWS];
-    const size_t blocks = m->k / 32;
+    const size_t block = block_of(m), blocks = m->k / block;
     for (size_t live = 0; live <= blocks; live++) {
         for (size_t b = 0; b < blocks; b++) x->scale[b] = live == blocks || b == live;
         multiply_q8(m, x, 1, y, 16 * m->n_panels);
@@ -216,8 +232,8 @@ static void check_exact(const matrix *m, rows8 *x) {
             int64_t sum = 0;
             bool fits = true;
             for (size_t i = 0; i < m->k; i++) {
-                if (x->scale[i / 32] > 0) sum += (int64_t)m->w[r * m->k + i] * x->q[i];
-                if (i % 32 == 31) fits = fits && sum < 1 << 24 && sum > -(1 << 24);
+                if (x->scale[i / block] > 0) sum += (int64_t)m->w[r * m->k + i] * x->q[i];
+                if (i % block == block - 1) fits = fits && sum < 1 << 24 && sum > -(1 << 24);
             }
             if (fits || live < blocks)
                 CHECK((int64_t)y[r] == sum, "%s, block %zu, row %zu: %.9g, expected %lld",
@@ -247,7 +263,7 @@ static void check_integers(void) {
                 for (size_t k = 0; k < MOST_K; k++)
                     x.q[k] = kind == 0 ? 127 : kind == 1 ? -127 : kind == 2 ? (k % 2 ? 127 : -127) :
                              (int8_t)((int)check_below(&rng, 255) - 127);
-                sum_up(&x, MOST_K);
+                sum_up(&m, &x, 1);
                 check_exact(&m, &x);
             }
         }
@@ -257,32 +273,47 @@ static void check_integers(void) {
 
 /* ---- activations to int8 --------------------------------------------------------------------- */
 
-/* docs/determinism.md, section 4. A quotient or product of two float32, rounded to float64 and then
- * to float32, is the one rounded at once. */
-static void check_quantized(const float *x, size_t k) {
+/* docs/determinism.md, section 4, in blocks of 32 or, for I4, of 64. A quotient or product of two
+ * float32, rounded to float64 and then to float32, is the one rounded at once. */
+static void check_quantized(const float *x, size_t k, size_t block) {
     static int8_t q[MOST_K];
     static float scale[MOST_K / 32];
     static int32_t sum[MOST_K / 16];
-    CHECK(simd->quantize_q8(q, scale, sum, x, k) == 1, "refused");
-    for (size_t b = 0; b < k / 32; b++) {
+    CHECK((block == 64 ? simd->quantize_i4 : simd->quantize_q8)(q, scale, sum, x, k) == 1,
+          "refused");
+    for (size_t b = 0; b < k / block; b++) {
         double amax = 0.0;
-        for (size_t i = 0; i < 32; i++) amax = fmax(amax, fabs((double)x[32 * b + i]));
+        for (size_t i = 0; i < block; i++) amax = fmax(amax, fabs((double)x[block * b + i]));
         const bool empty = amax < 0x1p-100;
-        const float factor = empty ? 0.0f : (float)(127.0 / amax);
-        CHECK(same(scale[b], empty ? 0.0f : (float)(amax / 127.0)), "scale of block %zu", b);
+        const float xs = empty ? 0.0f : (float)(amax / 127.0);
+        const float factor = empty         ? 0.0f
+                             : block == 64 ? (float)(1.0 / (double)xs)
+                                           : (float)(127.0 / amax);
+        CHECK(same(scale[b], xs), "scale of block %zu", b);
         int32_t halves[2] = { 0, 0 };
-        for (size_t i = 0; i < 32; i++) {
-            const float v = (float)((double)x[32 * b + i] * (double)factor);
+        for (size_t i = 0; i < block; i++) {
+            const float v = (float)((double)x[block * b + i] * (double)factor);
             const int want = empty ? 0 : (int)rint((double)v); /* ties to even */
-            CHECK(q[32 * b + i] == want && want >= -127 && want <= 127, "%a: %d, expected %d",
-                  (double)x[32 * b + i], q[32 * b + i], want);
-            halves[i / 16] += want;
+            CHECK(q[block * b + i] == want && want >= -127 && want <= 127, "%a: %d, expected %d",
+                  (double)x[block * b + i], q[block * b + i], want);
+            halves[2 * i / block] += want;
         }
         CHECK(sum[2 * b] == halves[0] && sum[2 * b + 1] == halves[1], "sums of block %zu", b);
     }
 }
 
-static void check_quantize(void) {
+/* Each |x| in turn is the largest of its block, so that every rounding of its quotient is seen. */
+static void check_ends(size_t block) {
+    float x[64] = { 0 };
+    for (uint32_t i = 0; i < 20000; i++) {
+        const uint32_t bits = 0x3f800000u + check_below(&rng, 0x40000000u - 0x3f800000u);
+        memcpy(&x[i % block], &bits, 4);
+        check_quantized(x, block, block);
+        x[i % block] = 0.0f;
+    }
+}
+
+static void check_quantize(size_t block) {
     static const float scales[] = { 1.0f, 0x1p-99f, 0x1p-101f, 0x1p-149f, 1e30f, 0x1p127f, 0.0f };
     float x[256];
     int8_t q[256];
@@ -291,31 +322,34 @@ static void check_quantize(void) {
     for (int round = 0; round < 200; round++)
         for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
             fill(x, 256, scales[s]);
-            check_quantized(x, 256);
+            check_quantized(x, 256, block);
         }
-    for (size_t i = 0; i < 32; i++) x[i] = (float)i - 15.5f; /* ties: factor 1 */
-    x[31] = 127.0f;
-    check_quantized(x, 32);
-    for (size_t i = 0; i < 32; i++) x[i] = 0x1p-100f * (i % 2 ? 1.0f : -1.0f); /* the end itself */
-    check_quantized(x, 32);
+    for (size_t i = 0; i < block; i++) x[i] = (float)i - 15.5f; /* ties: factor 1 */
+    x[block - 1] = 127.0f;
+    check_quantized(x, block, block);
+    for (size_t i = 0; i < block; i++) x[i] = i % 2 ? 0x1p-100f : -0x1p-100f; /* the end itself */
+    check_quantized(x, block, block);
     x[7] = 0x1p-99f;
-    check_quantized(x, 32);
-    for (size_t i = 0; i < 32; i++) x[i] = 0x1.fffffep-101f; /* just below */
-    check_quantized(x, 32);
+    check_quantized(x, block, block);
+    for (size_t i = 0; i < block; i++) x[i] = 0x1.fffffep-101f; /* just below */
+    check_quantized(x, block, block);
     for (size_t i = 0; i < 256; i++)
         for (int kind = 0; kind < 3; kind++) {
             fill(x, 256, 1.0f);
             x[i] = kind == 0 ? HUGE_VALF : kind == 1 ? -HUGE_VALF : (float)NAN;
-            CHECK(simd->quantize_q8(q, scale, sum, x, 256) == 0, "taken at %zu", i);
+            CHECK((block == 64 ? simd->quantize_i4 : simd->quantize_q8)(q, scale, sum, x, 256) == 0,
+                  "taken at %zu", i);
         }
     fill(x, 256, 3.4028234e38f);
-    check_quantized(x, 256);
+    check_quantized(x, 256, block);
+    check_ends(block);
 }
 
 int main(void) {
     simd = sn_simd_at(0);
     check_products();
     check_integers();
-    check_quantize();
+    check_quantize(32);
+    check_quantize(64);
     return check_report("oracle");
 }

@@ -139,7 +139,8 @@ static void check_recur(size_t n, bool gated) {
     fill(b.at, MOST_TOKENS * WIDE, 2.0f);
     fill(s, n, 1.0f);
     for (size_t i = 0; i < n; i++) same[i] = s[i], near[i] = (bounded){ s[i], 0.0 };
-    const sn_recur scan = { y.at, WIDE, s, sequence(&a), sequence(&b), n, MOST_TOKENS, gated };
+    const sn_recur scan = { .y = y.at, .y_stride = WIDE, .s = s, .a = sequence(&a),
+                            .b = sequence(&b), .n = n, .n_tokens = MOST_TOKENS, .gated = gated };
     simd->recur_scan(&scan);
     for (size_t t = 0; t < MOST_TOKENS; t++)
         for (size_t i = 0; i < n; i++) {

@@ -12,7 +12,7 @@
 static const uint32_t computable[] = {SN_TYPE_F32,  SN_TYPE_F16,  SN_TYPE_BF16, SN_TYPE_Q8_0,
                                       SN_TYPE_Q4_0, SN_TYPE_Q4_1, SN_TYPE_Q5_0, SN_TYPE_Q5_1,
                                       SN_TYPE_Q4_K, SN_TYPE_Q5_K, SN_TYPE_Q6_K, SN_TYPE_Q2_K,
-                                      SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS};
+                                      SN_TYPE_Q3_K, SN_TYPE_IQ4_NL, SN_TYPE_IQ4_XS, SN_TYPE_I4};
 #define N_COMPUTABLE (sizeof computable / sizeof computable[0])
 
 static const uint32_t only_decoded[] = {SN_TYPE_TQ1_0, SN_TYPE_TQ2_0, SN_TYPE_MXFP4};
@@ -57,6 +57,7 @@ static void test_table(void) {
     CHECK(sn_type_find(12) && !strcmp(sn_type_find(12)->name, "Q4_K"), "id 12");
     CHECK(sn_type_by_name("q8_0") == sn_type_find(SN_TYPE_Q8_0), "q8_0");
     CHECK(sn_type_by_name("Bf16") == sn_type_find(SN_TYPE_BF16), "Bf16");
+    CHECK(sn_type_by_name("i4") == sn_type_find(SN_TYPE_I4), "i4");
     CHECK(!sn_type_by_name("q8"), "q8");
     CHECK(!sn_type_by_name("q8_00"), "q8_00");
     CHECK(!sn_type_by_name(""), "empty");
@@ -75,6 +76,8 @@ static void test_table(void) {
         CHECK(type && type->decode && type->encode && type->finite && sn_panel_supports(type),
               "id %u", (unsigned)computable[i]);
         CHECK(sn_type_bytes(type, 512) == 512 / type->block * type->block_bytes, "bytes");
+        CHECK(type && sn_type_is_private(type) == (computable[i] == SN_TYPE_I4), "id %u",
+              (unsigned)computable[i]);
     }
     for (size_t i = 0; i < N_ONLY_DECODED; i++) {
         const sn_type *type = sn_type_find(only_decoded[i]);
@@ -176,7 +179,8 @@ static void test_decode(const char *data) {
         free(values);
         compared++;
     }
-    CHECK(compared == N_COMPUTABLE + N_ONLY_DECODED, "%zu types compared", compared);
+    /* all but I4, which is not ggml's */
+    CHECK(compared == N_COMPUTABLE - 1 + N_ONLY_DECODED, "%zu types compared", compared);
     free(json);
     free(raw);
     free(expected);
@@ -226,6 +230,85 @@ static void test_encode(const char *data) {
         free(expected);
     }
     free(input);
+}
+
+/* ---- the seed's INT4 ----------------------------------------------------------------------- */
+
+static int i4_code(const uint8_t *block, int i) {
+    return i < 32 ? block[i] & 15 : block[i - 32] >> 4;
+}
+
+static float i4_scale(const uint8_t *block) {
+    float scale;
+    memcpy(&scale, block + 32, 4);
+    return scale;
+}
+
+/* The rule once more, with the rounding of the C library. tests/int4.test.mjs compares with a file
+ * of the origin's. */
+static void check_i4(const float *x) {
+    uint8_t block[36];
+    float back[64], amax = 0.0f;
+    sn_type_find(SN_TYPE_I4)->encode(x, block, 64);
+    sn_type_find(SN_TYPE_I4)->decode(block, back, 64);
+    for (int i = 0; i < 64; i++) amax = fmaxf(amax, fabsf(x[i]));
+    const float scale = amax > 0.0f ? amax / 7.0f : 1.0f, inverse = 1.0f / scale;
+    CHECK(same(i4_scale(block), scale), "%a: scale %a", (double)scale, (double)i4_scale(block));
+    for (int i = 0; i < 64; i++) {
+        const float product = x[i] * inverse;
+        const int code = (int)fminf(fmaxf(rintf(product), -8.0f), 7.0f) + 8;
+        CHECK(i4_code(block, i) == code, "%a: code %d", (double)x[i], i4_code(block, i));
+        CHECK(same(back[i], (float)(code - 8) * scale), "%a: back %a", (double)x[i],
+              (double)back[i]);
+    }
+}
+
+static void test_i4(void) {
+    static const float scales[] = {1.0f, 0x1p-100f, 0x1p-120f, 1e30f, 0x1p127f};
+    check_random random = {64};
+    float x[64] = {0};
+    uint8_t block[36];
+    check_i4(x);
+    for (int round = 0; round < 100; round++)
+        for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
+            for (int i = 0; i < 64; i++) x[i] = check_float(&random) * scales[s];
+            check_i4(x);
+        }
+    for (int i = 0; i < 64; i++) x[i] = (float)(i % 15) * 0.5f - 3.5f; /* ties, scale 1 */
+    x[63] = 7.0f;
+    check_i4(x);
+    x[7] = -3.4028234664e38f; /* 7 scales must not overflow */
+    check_i4(x);
+    sn_type_find(SN_TYPE_I4)->encode(x, block, 64);
+    CHECK(sn_type_find(SN_TYPE_I4)->finite(block, 64), "the largest float");
+    for (int i = 0; i < 64; i++) x[i] = i % 2 ? 0x1p-149f : 0.0f; /* the scale is 0 */
+    sn_type_find(SN_TYPE_I4)->encode(x, block, 64);
+    for (int i = 0; i < 64; i++) CHECK(i4_code(block, i) == 8, "tiny: code %d", i4_code(block, i));
+    for (int i = 0; i < 64; i++) x[i] = i % 2 ? 0x1p-130f : 0.0f; /* its inverse overflows */
+    sn_type_find(SN_TYPE_I4)->encode(x, block, 64);
+    for (int i = 0; i < 64; i++) CHECK(i4_code(block, i) == 8, "tiny: code %d", i4_code(block, i));
+}
+
+/* Whatever the scale, a block is taken if all its values are numbers and only then. */
+static void test_i4_scales(void) {
+    static const uint32_t scales[] = {0,           0x80000000u, 1,           0x807fffffu,
+                                      0x3f800000u, 0xbf800000u, 0x7dffffffu, 0x7e000000u,
+                                      0xfe000000u, 0x7e7fffffu, 0x7f7fffffu, 0xff7fffffu,
+                                      0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u};
+    const sn_type *type = sn_type_find(SN_TYPE_I4);
+    uint8_t blocks[2 * 36] = {0};
+    float values[128];
+    for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++)
+        for (unsigned code = 0; code < 16; code++) {
+            memset(blocks, 0x88, 72); /* zeros but for one code */
+            blocks[36 + 17] = (uint8_t)(code << 4 | 8);
+            memset(blocks + 32, 0, 4);
+            memcpy(blocks + 36 + 32, &scales[s], 4);
+            type->decode(blocks, values, 128);
+            bool all = true;
+            for (int i = 0; i < 128; i++) all = all && isfinite(values[i]);
+            CHECK(type->finite(blocks, 128) == all, "%08x, code %u", (unsigned)scales[s], code);
+        }
 }
 
 /* ---- panels ------------------------------------------------------------------------------ */
@@ -306,7 +389,7 @@ static void test_panel_refuses(const sn_type *type) {
         {SN_TYPE_Q4_K, {0, 2}, 0xffffu, 2},    {SN_TYPE_Q5_K, {0, 2}, 0x7c00u, 2},
         {SN_TYPE_Q6_K, {208, 208}, 0x7c00u, 2},  {SN_TYPE_Q2_K, {80, 82}, 0x7c00u, 2},
         {SN_TYPE_Q3_K, {108, 108}, 0xfe00u, 2},  {SN_TYPE_IQ4_NL, {0, 0}, 0x7d00u, 2},
-        {SN_TYPE_IQ4_XS, {0, 0}, 0xfc00u, 2},
+        {SN_TYPE_IQ4_XS, {0, 0}, 0xfc00u, 2},    {SN_TYPE_I4, {32, 32}, 0x7fc00000u, 4},
     };
     uint8_t *rows = malloc(16 * 512 * 4), *panel = malloc(16 * 512 * 4);
     check_random random = {99};
@@ -353,7 +436,8 @@ static float panel_value(const sn_type *type, const uint8_t *panel, int r, int k
     } of[] = {{SN_TYPE_Q8_0, 8, 128, 1}, {SN_TYPE_Q4_0, 4, 8, 1},  {SN_TYPE_Q4_1, 4, 0, 2},
               {SN_TYPE_Q5_0, 5, 16, 1},  {SN_TYPE_Q5_1, 5, 0, 2},  {SN_TYPE_Q4_K, 4, 0, 2},
               {SN_TYPE_Q5_K, 5, 0, 2},   {SN_TYPE_Q6_K, 6, 32, 1}, {SN_TYPE_Q2_K, 2, 0, 2},
-              {SN_TYPE_Q3_K, 3, 4, 1},   {SN_TYPE_IQ4_NL, 4, 0, 1}, {SN_TYPE_IQ4_XS, 4, 0, 1}};
+              {SN_TYPE_Q3_K, 3, 4, 1},   {SN_TYPE_IQ4_NL, 4, 0, 1}, {SN_TYPE_IQ4_XS, 4, 0, 1},
+              {SN_TYPE_I4, 4, 8, 1}};
     static const int book[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                1,    13,   25,  38,  53,  69,  89,  113};
     const bool iq4 = type->id == SN_TYPE_IQ4_NL || type->id == SN_TYPE_IQ4_XS;
@@ -363,6 +447,12 @@ static float panel_value(const sn_type *type, const uint8_t *panel, int r, int k
     const uint8_t *block =
         panel + (size_t)k / type->block * sn_panel_bytes(type, type->block);
     int codes = of[t].bits * 64;
+    if (type->block == 64) {
+        float scale;
+        memcpy(&scale, block + 2 * codes + 4 * r, 4);
+        int code = panel_code(block + k % 64 / 32 * codes, of[t].bits, r, k % 32);
+        return (float)(code - of[t].offset) * scale;
+    }
     if (type->block == 32) {
         const uint8_t *scales = block + codes;
         int code = panel_code(block, of[t].bits, r, k % 32);
@@ -432,6 +522,8 @@ int main(int argc, char **argv) {
     test_decode(data);
     test_refused_scales();
     test_encode(data);
+    test_i4();
+    test_i4_scales();
     for (size_t i = 0; i < N_COMPUTABLE; i++) {
         const sn_type *type = sn_type_find(computable[i]);
         test_panel_size(type);

@@ -30,6 +30,7 @@ typedef uint64_t __mmask64;
         int8_t i8[(BITS) / 8];                                                                \
         uint8_t u8[(BITS) / 8];                                                               \
     }
+typedef uint64_t __m64;
 typedef VECTOR(128) __m128;
 typedef VECTOR(128) __m128i;
 typedef VECTOR(256) __m256;
@@ -127,6 +128,12 @@ EMULATED uint32_t emulated_madd(const int16_t *a, const int16_t *b) {
     }
 #define STORE(TYPE, NAME, POINTER)                                                            \
     EMULATED void NAME(POINTER *p, TYPE a) { memcpy((void *)p, &a, sizeof a); }
+/* Faults where the address is not a multiple of the width. */
+#define ALIGNED_STORE(TYPE, NAME, POINTER)                                                    \
+    EMULATED void NAME(POINTER *p, TYPE a) {                                                  \
+        if ((uintptr_t)p % sizeof a) __builtin_trap();                                        \
+        memcpy((void *)p, &a, sizeof a);                                                      \
+    }
 
 /* What AVX2 and AVX-512 have alike: W is the width, V and VI the types, N the number of floats.
  * Maximum and minimum: the second operand if either is a NaN, or both are zeros (VMAXPS). */
@@ -172,8 +179,13 @@ BINARY(__m128, _mm_movehl_ps, u32, 4, l < 2 ? b.u32[l + 2] : a.u32[l])
 BINARY(__m128i, _mm_packs_epi16, i8, 16, emulated_to_i8(l < 8 ? a.i16[l] : b.i16[l - 8]))
 LOAD(__m128i, _mm_loadu_si128, __m128i)
 STORE(__m128i, _mm_storeu_si128, __m128i)
+STORE(__m128, _mm_storeu_ps, float)
+
+BINARY(__m128i, _mm_add_epi32, u32, 4, a.u32[l] + b.u32[l])
 
 EMULATED float _mm_cvtss_f32(__m128 a) { return a.f32[0]; }
+EMULATED void _mm_storel_pi(__m64 *p, __m128 a) { memcpy(p, &a, 8); }
+EMULATED void _mm_store_ss(float *p, __m128 a) { memcpy(p, &a, 4); }
 
 EMULATED __m128 _mm_shuffle_ps(__m128 a, __m128 b, unsigned select) { /* two of a, two of b */
     __m128 r;
@@ -188,6 +200,7 @@ EMULATED __m128i _mm_srli_si128(__m128i a, int bytes) {
 }
 
 EMULATED void _mm_prefetch(const char *p, int hint) { (void)p, (void)hint; }
+EMULATED void _mm_sfence(void) {}
 
 /* ---- AVX, AVX2, F16C, AVX-VNNI -------------------------------------------------------------- */
 
@@ -195,8 +208,12 @@ CAST(__m128, _mm256_castps256_ps128, __m256)
 CAST(__m128i, _mm256_castsi256_si128, __m256i)
 LOAD(__m256i, _mm256_loadu_si256, __m256i)
 STORE(__m256i, _mm256_storeu_si256, __m256i)
+ALIGNED_STORE(__m256, _mm256_stream_ps, float)
 BINARY(__m256, _mm256_and_ps, u32, 8, a.u32[l] & b.u32[l])
 BINARY(__m256, _mm256_xor_ps, u32, 8, a.u32[l] ^ b.u32[l])
+/* VPHADDD: two sums of neighbours in a, then two in b, in either 128 bits */
+BINARY(__m256i, _mm256_hadd_epi32, u32, 8,
+       (l & 2 ? b : a).u32[(l & 4) + (l & 1) * 2] + (l & 2 ? b : a).u32[(l & 4) + (l & 1) * 2 + 1])
 BINARY(__m256i, _mm256_cmpgt_epi32, u32, 8, a.i32[l] > b.i32[l] ? ~0u : 0)
 BINARY(__m256i, _mm256_sign_epi8, u8, 32,
        (uint8_t)(b.i8[l] < 0 ? -a.i8[l] : b.i8[l] ? a.i8[l] : 0))
@@ -290,6 +307,7 @@ EMULATED __m512 _mm512_maskz_loadu_ps(__mmask16 k, const void *p) {
     return r;
 }
 
+ALIGNED_STORE(__m512, _mm512_stream_ps, void)
 EMULATED void _mm512_mask_storeu_ps(void *p, __mmask16 k, __m512 a) {
     LANES(16) if (k >> l & 1) memcpy((uint8_t *)p + 4 * l, &a.f32[l], 4);
 }

@@ -1,5 +1,5 @@
-// node tests/lib/abi.mjs HEADER LIBRARY...: the symbols that leave a library, shared or static,
-// are the functions that the header declares SN_API, and a shared one asks for nothing that
+// node tests/lib/abi.mjs HEADER... LIBRARY...: the symbols that leave a library, shared or static,
+// are the functions that the headers declare SN_API, and a shared one asks for nothing that
 // prints or ends the process.
 
 import { execFileSync } from 'node:child_process';
@@ -9,9 +9,10 @@ import { pathToFileURL } from 'node:url';
 const FORBIDDEN = new RegExp('^(_?exit|_Exit|quick_exit|abort|(__)?v?[fd]?printf(_chk)?|f?puts|' +
   'f?putc(har)?|perror|stdout|stderr)$');
 
-/** The functions that a public header declares. */
-export function declared(header) {
-  const text = readFileSync(header, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
+/** The functions that public headers (one or several) declare. */
+export function declared(headers) {
+  const text = [headers].flat().map((header) => readFileSync(header, 'utf8')).join('\n')
+    .replace(/\/\*[\s\S]*?\*\//g, '');
   return [...text.matchAll(/^SN_API\s[^;(]*?(\w+)\(/gm)].map((match) => match[1]).sort();
 }
 
@@ -28,13 +29,17 @@ export function exported(library) {
   return symbols(...which, '--defined-only', library).sort();
 }
 
-/** One line for each difference between header and library. */
-export function checkAbi(header, library) {
-  const wanted = declared(header);
+/** One line for each difference between headers and library. */
+export function checkAbi(headers, library) {
+  return checkSymbols(declared(headers), library);
+}
+
+/** The same for a list of names. */
+export function checkSymbols(wanted, library) {
   const found = exported(library);
   const imported = isShared(library) ? symbols('-D', '-u', library) : [];
   return [
-    ...(wanted.length ? [] : [`${header}: declares nothing`]),
+    ...(wanted.length ? [] : ['nothing is declared']),
     ...wanted.filter((name) => !found.includes(name)).map((name) => `${name} is not exported`),
     ...found.filter((name) => !wanted.includes(name)).map((name) => `${name} is not public`),
     ...imported.filter((name) => FORBIDDEN.test(name)).map((name) => `${name} is called`),
@@ -42,8 +47,9 @@ export function checkAbi(header, library) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const [header, ...libraries] = process.argv.slice(2);
-  const problems = libraries.flatMap((library) => checkAbi(header, library));
+  const headers = process.argv.slice(2).filter((path) => path.endsWith('.h'));
+  const libraries = process.argv.slice(2).filter((path) => !path.endsWith('.h'));
+  const problems = libraries.flatMap((library) => checkAbi(headers, library));
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length ? 1 : 0;
 }

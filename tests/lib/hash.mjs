@@ -48,6 +48,13 @@ const MODELS = [
   testModel('rwkv7-k256.q4_0', BOTH),
   testModel('rwkv7-k256.q4_k_m', BOTH),
   testModel('rwkv7-k256.q2_k', ['int8']),
+  {
+    name: 'rwkv7-micro.q4',
+    path: `${root}models/test/rwkv7-micro.q4.bin`,
+    text: 'golden-48',
+    tokens: json('family/rwkv7-micro/golden.q4.json').token_ids,
+    modes: ['int8'],
+  },
   familyModel('mamba2-micro', 'f16', ['f32']),
   familyModel('mamba2-micro-g2', 'q8_0', BOTH),
   familyModel('mamba-micro', 'f16', ['f32']),

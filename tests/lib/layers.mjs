@@ -35,18 +35,22 @@ const ROOMS = [
     ours: files('core/(export|import|formats|quant)/\\w+\\.h', BASICS), system: C },
   { path: /^core\/(formats|quant|text)\//,
     ours: files('core/(formats|quant|text)/\\w+\\.h', BASICS, KERNELS), system: C },
-  { path: files('core/platform\\.c'), ours: files(BASICS) },
-  { path: files('core/threads\\.c'), ours: files('core/threads\\.h', BASICS, KERNELS),
+  { path: files('core/platform_\\w+\\.[ch]'), ours: files('core/platform_\\w+\\.h', BASICS) },
+  { path: files('core/threads(_\\w+)?\\.[ch]'),
+    ours: files('core/threads(_\\w+)?\\.h', BASICS, KERNELS),
     uses: ['an instruction set macro'] }, // the hint to the CPU that a loop spins
   { path: files('core/memory\\.c'), ours: files(BASICS), system: [...C, 'stdlib'] },
   { path: /^core\//, ours: files(INSIDE, KERNELS), system: C },
   { path: files('simd/dispatch\\.c'), ours: files('simd/\\w+\\.h'), system: ['stdlib', 'string'],
     uses: ['getenv', 'an instruction set macro'] },
-  { path: files('simd/cpu\\.c'), ours: files('simd/\\w+\\.h'), system: ['cpuid', 'sys/auxv'],
-    uses: ['an instruction set macro'] },
+  { path: files('simd/cpu\\.c'), ours: files('simd/\\w+\\.h'),
+    system: ['cpuid', 'sys/auxv', 'sys/sysctl'], uses: ['an instruction set macro'] },
   { path: /^simd\//, ours: /^simd\//, system: ['float', 'stddef', 'stdint', 'string', ...VECTORS],
     uses: ['an instruction set macro', 'an intrinsic'] },
   { path: /^wasi\//, ours: files(PUBLIC, 'wasi/\\w+\\.h'), uses: PROGRAM },
+  { path: /^compat\/inside\w*\.c$/,
+    ours: files('compat/\\w+\\.h', 'core/arch/pass\\.h', INSIDE, KERNELS), system: [...C, 'math'] },
+  { path: /^compat\//, ours: files('compat/\\w+\\.h'), system: C },
   { path: /^(bindings|examples)\//, ours: files(PUBLIC, 'bindings/.*'), uses: PROGRAM },
   { path: /^(tests|bench|tools)\//,
     uses: [...PROGRAM, 'an instruction set macro', 'an intrinsic'] },
@@ -128,7 +132,7 @@ export function checkText(path, text) {
     if (MACHINE_PATH.test(line)) say('a path of one machine');
     if (data) return;
     if (/[ \t\r]$/.test(line)) say('white space at its end');
-    if (line.includes('\t') && path !== 'Makefile') say('a tab');
+    if (line.includes('\t') && !/^Makefile$|\.mk$/.test(path)) say('a tab');
     if (UNFINISHED.test(line)) say('unfinished');
     if (CODE.test(path) && [...line].length > 100) say(`${[...line].length} columns`);
   });

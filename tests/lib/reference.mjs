@@ -2,7 +2,7 @@
  * reference.mjs: RWKV-7 a second time, written from docs/determinism.md and meant to be read
  * beside it; § marks its sections. It shares nothing with the library but that page.
  *
- *   const model = new Reference(ggufBytes);
+ *   const model = new Reference(bytes);               // of a GGUF file or a packed blob
  *   const logits = model.run([0, 285, 33], 'int8');    // or 'f32': see §2
  *
  * logits is a Float32Array with a row of model.vocab for each token.
@@ -11,11 +11,12 @@
  * and the square root of two floats that is the correctly rounded float, since binary64 has
  * more than twice the digits. So there is one f() around each operation and none elsewhere.
  */
+import { readRwkv7Blob } from './blob.mjs';
 import { readGguf, TYPES } from './gguf.mjs';
 
 const f = Math.fround;
 const BLOCK = 32;
-const HALF = 16;
+const I4_BLOCK = 64;
 
 // ---- §6: elementary functions --------------------------------------------------------------
 
@@ -132,13 +133,14 @@ function widenBfloat(half) {
 }
 
 /*
- * All quantised types in one form: blocks of 32 signed codes (u - o), and a minimum that is null
- * where the type has none. The scale and the minimum of a half of the block are those of the
- * block times an integer, which is 1 but in the types whose scales cover 16 elements.
+ * All quantised types in one form: blocks of 32 (I4: 64) signed codes (u - o), and a minimum that
+ * is null where the type has none. The scale and the minimum of a half of the block are those of
+ * the block times an integer, which is 1 but in the types whose scales cover 16 elements.
  */
 class Blocks {
-  constructor(count, hasMinimum) {
-    this.codes = new Int8Array(BLOCK * count);
+  constructor(count, hasMinimum, size = BLOCK) {
+    this.size = size;
+    this.codes = new Int8Array(size * count);
     this.ws = new Float32Array(count);
     this.wm = hasMinimum ? new Float32Array(count) : null;
     this.halfScales = new Int8Array(2 * count).fill(1);
@@ -148,8 +150,8 @@ class Blocks {
   /* The weight for float activations. */
   decode() {
     return Float32Array.from(this.codes, (code, i) => {
-      const block = Math.floor(i / BLOCK);
-      const half = Math.floor(i / HALF);
+      const block = Math.floor(i / this.size);
+      const half = Math.floor(i / (this.size / 2));
       const product = f(f(this.ws[block] * this.halfScales[half]) * code);
       return this.wm ? f(product + f(this.wm[block] * this.halfMinima[half])) : product;
     });
@@ -321,6 +323,20 @@ function readBlocks(type, view) {
   return blocks;
 }
 
+/* I4, as blobs have it: 32 bytes of codes for each group of 64, element j in the low half of byte
+ * j, element 32 + j in the high half; after those of all groups their scales, as floats. */
+function readI4({ rows, K, codesAt, scalesAt }, view) {
+  const blocks = new Blocks(rows * K / I4_BLOCK, false, I4_BLOCK);
+  for (let b = 0; b < rows * K / I4_BLOCK; b++) {
+    blocks.ws[b] = view.getFloat32(scalesAt + 4 * b, true);
+    for (let i = 0; i < I4_BLOCK; i++) {
+      const byte = view.getUint8(codesAt + 32 * b + (i % 32));
+      blocks.codes[I4_BLOCK * b + i] = (i < 32 ? low(byte) : high(byte)) - 8;
+    }
+  }
+  return blocks;
+}
+
 /* { K, rows, blocks, values }: blocks is null unless the type is quantised. */
 function readTensor({ type, dims, bytes }, data) {
   const view = new DataView(data.buffer, data.byteOffset, bytes);
@@ -350,20 +366,20 @@ function linearFloat({ K, rows, values }, x) {
 
 const TINY = 2 ** -100;
 
-/* { q: integers, xs: scale of each 32, sums: of the integers of each 16 } */
-export function quantise(x) {
-  const count = x.length / BLOCK;
+/* { q: integers, xs: scale of each block, sums: of the integers of each half block } */
+function quantise(x, size) {
+  const count = x.length / size;
   const out = { q: new Int8Array(x.length), xs: new Float32Array(count), sums: [] };
   for (let b = 0; b < count; b++) {
-    const block = x.subarray(BLOCK * b, BLOCK * (b + 1));
+    const block = x.subarray(size * b, size * (b + 1));
     if (!block.every(Number.isFinite)) throw new Error('a NaN or an infinity in an activation');
     const amax = block.reduce((a, value) => Math.max(a, Math.abs(value)), 0);
-    const scale = amax < TINY ? 0 : f(127 / amax);
     out.xs[b] = amax < TINY ? 0 : f(amax / 127);
-    const q = map(block, (value) => rint(f(value * scale)));
-    out.q.set(q, BLOCK * b);
-    for (let i = 0; i < BLOCK; i += HALF)
-      out.sums.push(q.subarray(i, i + HALF).reduce((a, value) => a + value, 0));
+    const inverse = size === I4_BLOCK ? f(1 / out.xs[b]) : f(127 / amax);
+    const q = map(block, (value) => (amax < TINY ? 0 : rint(f(value * inverse))));
+    out.q.set(q, size * b);
+    for (let i = 0; i < size; i += size / 2)
+      out.sums.push(q.subarray(i, i + size / 2).reduce((a, value) => a + value, 0));
   }
   return out;
 }
@@ -376,17 +392,18 @@ function integerDot(codes, codesAt, q, qAt, n) {
 }
 
 function linearInteger({ K, rows, blocks }, x) {
-  const { q, xs, sums } = quantise(x);
-  const { codes, ws, wm, halfScales, halfMinima } = blocks;
+  const { size, codes, ws, wm, halfScales, halfMinima } = blocks;
+  const { q, xs, sums } = quantise(x, size);
+  const half = size / 2;
   const y = new Float32Array(rows);
   for (let row = 0; row < rows; row++) {
     let total = 0;
-    for (let k = 0; k < K; k += BLOCK) {
+    for (let k = 0; k < K; k += size) {
       const at = row * K + k;
-      const b = k / BLOCK;
-      const w = at / BLOCK;
-      const t = halfScales[2 * w] * integerDot(codes, at, q, k, HALF) +
-        halfScales[2 * w + 1] * integerDot(codes, at + HALF, q, k + HALF, HALF);
+      const b = k / size;
+      const w = at / size;
+      const t = halfScales[2 * w] * integerDot(codes, at, q, k, half) +
+        halfScales[2 * w + 1] * integerDot(codes, at + half, q, k + half, half);
       total = f(total + f(t * f(ws[w] * xs[b])));
       if (!wm) continue;
       const m = halfMinima[2 * w] * sums[2 * b] + halfMinima[2 * w + 1] * sums[2 * b + 1];
@@ -407,6 +424,14 @@ export class Reference {
   #integer; // quantised matrices take integer activations
 
   constructor(file) {
+    const isGguf = String.fromCharCode(...file.subarray(0, 4)) === 'GGUF';
+    const layers = isGguf ? this.#readGguf(file) : this.#readBlob(file);
+    this.layers = Array.from({ length: layers }, (_, i) => this.#layer(i));
+    this.vocab = this.#tensors.get('output.weight').rows;
+  }
+
+  /* Both set D, N, eps and the tensors; they give the number of layers. */
+  #readGguf(file) {
     const { kv, tensors, dataStart } = readGguf(file);
     for (const info of tensors)
       this.#tensors.set(info.name, readTensor(info, file.subarray(dataStart + info.offset)));
@@ -414,8 +439,18 @@ export class Reference {
     this.D = key('embedding_length');
     this.N = key('wkv.head_size');
     this.eps = kv.get('rwkv7.attention.layer_norm_epsilon')?.value ?? f(1e-5);
-    this.layers = Array.from({ length: key('block_count') }, (_, i) => this.#layer(i));
-    this.vocab = this.#tensors.get('output.weight').rows;
+    return key('block_count');
+  }
+
+  #readBlob(file) {
+    const { D, N, eps, layers, tensors } = readRwkv7Blob(file);
+    const view = new DataView(file.buffer, file.byteOffset, file.length);
+    for (const [name, { rows, K, values, ...int4 }] of tensors) {
+      const blocks = values ? null : readI4({ rows, K, ...int4 }, view);
+      this.#tensors.set(name, { K, rows, blocks, values: values ?? blocks.decode() });
+    }
+    Object.assign(this, { D, N, eps });
+    return layers;
   }
 
   /* The logits after each token, from the start of a sequence. */

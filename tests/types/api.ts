@@ -2,7 +2,7 @@
 // refuse each line below an expected error.
 
 import {
-  backends, Generation, loadModel, Model, Sampler, selftest, SnError, State, version,
+  Abi, backends, Generation, loadAbi, loadModel, Model, Sampler, selftest, SnError, State, version,
   type Backend, type ErrorCode, type GenerateEvent, type GenerateOptions, type GenerateResult,
   type LoadOptions, type LoadProgress, type ModelInfo, type ModelSource, type SamplerOptions,
   type TensorInfo, type Tokens, type WasmSource,
@@ -26,6 +26,25 @@ async function loading(stream: ReadableStream<Uint8Array>, file: File): Promise<
   const lines: string[] = await selftest({ backend: names[0] });
   console.log(lines);
   return loadModel(sources[0], options);
+}
+
+async function arrays(): Promise<void> {
+  const abi: Abi = await loadAbi({ backend: 'scalar' });
+  const text: string = abi.version;
+  const bits: number = abi.caps;
+  const x = new Float32Array(8);
+  const { out, end } = abi.recurScan(x, x, x, { batch: 2, gated: true });
+  const s: Float32Array = abi.recurStep(out, end, x, { gated: false });
+  const { q, scale } = abi.quantI8(s, { rows: 2, block: 3 });
+  const back: Float32Array = abi.dequantI8(q, scale, { rows: 2, block: 3 });
+  const pointer: number = abi.alloc(4 * back.length);
+  new Float32Array(abi.memory.buffer, pointer, back.length).set(back);
+  console.log(text, bits, abi.functions.sn_abi_recur_step(pointer, pointer, pointer, 1, 8, 0));
+  abi.free(pointer);
+  abi.dispose();
+  abi[Symbol.dispose]();
+  // @ts-expect-error they come from loadAbi
+  new Abi();
 }
 
 function information(model: Model): void {

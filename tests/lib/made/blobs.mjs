@@ -59,11 +59,15 @@ class Blob {
 
 // ---- INT4 ----------------------------------------------------------------------------------
 
+const f = Math.fround;
+const rint = (x) => f(f(x + 12582912) - 12582912); // ties to even
+
 /* One group: 32 bytes, low nibbles first, and the scale that 7 stands for the largest with. */
 function quantisedGroup(values) {
   const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  const scale = largest > 0 ? Math.fround(largest / 7) : 1;
-  const code = (value) => Math.min(15, Math.max(0, Math.round(value / scale) + 8));
+  const scale = largest > 0 ? f(largest / 7) : 1;
+  const inverse = f(1 / scale);
+  const code = (value) => Math.min(15, Math.max(0, rint(f(value * inverse)) + 8));
   const half = GROUP / 2;
   const bytes = Buffer.from(Array.from({ length: half },
     (_, i) => code(values[i]) | code(values[i + half]) << 4));
@@ -231,7 +235,6 @@ export function hgrn2Blob(checkpoint, { lowerBounds, ...options }) {
 
 /* W_s with the circulant taps folded in, in float32 from left to right. */
 function feedback({ shape: [D], data: W }, { data: t }) {
-  const f = Math.fround;
   return { shape: [D, D], data: Float32Array.from({ length: D * D }, (_, i) => {
     const row = i - i % D;
     const at = (j) => W[row + (j + D) % D];

@@ -17,12 +17,17 @@ import { root } from './lib/run.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'sunnynet-abi-'));
 after(() => rmSync(folder, { recursive: true }));
-before(() => make('build/native/libsunnynet.so', 'build/native/libsunnynet.a', 'compat'));
-
 const header = `${root}core/sn_abi.h`;
 const blob = join(folder, 'model.runtime.bin');
-before(() => writeFileSync(blob, blobs.rwkv7Blob(madeRwkv7({ hidden_size: 64, head_dim: 64,
-  intermediate_size: 96 }, 71))));
+let sunnynet;
+
+before(async () => {
+  await buildPackage();
+  await make('build/native/libsunnynet.so', 'build/native/libsunnynet.a', 'compat');
+  sunnynet = await import('sunnynet');
+  writeFileSync(blob, blobs.rwkv7Blob(madeRwkv7({ hidden_size: 64, head_dim: 64,
+    intermediate_size: 96 }, 71)));
+});
 
 function write(name, text) {
   const path = join(folder, name);
@@ -250,12 +255,6 @@ function scan(a, b, s0, B, T, N, gated) {
       }
   return { out, end };
 }
-
-let sunnynet;
-before(async () => {
-  await buildPackage();
-  sunnynet = await import('sunnynet');
-});
 
 test('abi: the module of every back end computes what the definition says', async () => {
   for (const backend of sunnynet.backends()) {

@@ -258,7 +258,7 @@ endif
 
 # A make of its own, because this one may have looked for a compiler before there was any.
 test: install-deps ## installs what is missing, builds and runs all tests
-	$(Q)$(MAKE) all compile-tests neon wasi js js-tools py-tools
+	$(Q)$(MAKE) all compile-tests neon wasi js js-tools py-tools compat origin
 	$(Q)$(NODE_TEST) --test-concurrency=2 $(SUITES)
 
 install-deps: ## checks for compilers, node and emulator; installs what is missing
@@ -279,7 +279,7 @@ check-neon: ## runs the C test programs for AArch64 under qemu
 	$(Q)$(NODE_TEST) --test-name-pattern='^neon: ' tests/c-tests.test.mjs
 
 check-abi: $(LIBRARIES) ## exported symbols are those of the public header
-	$(Q)node tests/lib/abi.mjs core/sunnynet.h $^
+	$(Q)node tests/lib/abi.mjs core/sunnynet.h core/sn_abi.h $^
 
 check-nofma: $(LIB_OBJ) ## no fused, estimating or stray vector instruction, no libm
 	$(Q)node tests/lib/disassembly.mjs $^
@@ -453,10 +453,14 @@ serve: web ## serves the page on this machine; PORT=8000, SERVE_ARGS=--coop
 check-web: web js-tools ## the page and the JavaScript package in Chromium
 	$(Q)$(NODE_TEST) tests/browser.test.mjs
 
+# ---- further parts, one topic a file -----------------------------------------------------------
+
+include make/abi.mk make/install.mk make/python.mk make/recur.mk
+
 # ----------------------------------------------------------------------------------------------
 
 help: ## this list
-	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 26
+	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 clean: ## removes build/
 	rm -rf build

@@ -36,6 +36,8 @@ check() {
     echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 || need 'the C library headers' libc6-dev
     has make || need 'make' make
     has objdump && has nm && has objcopy || need 'objdump, nm and objcopy' binutils
+    has cmake || need 'cmake' cmake
+    has pkg-config || need 'pkg-config' pkg-config
     has node || need 'node' nodejs
     has npm || need 'npm' npm
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ||

@@ -136,7 +136,7 @@ static void check_bits(const engine *e, const sn_json *one, const char *what, co
 
 static void check(const engine *e, const fixture *f, const sn_json *one, const char *name,
                   const float *got) {
-    size_t n;
+    size_t n = 0;
     const float *want = array(f, one, "expected", name, &n);
     check_near(e, one, name, got, want, n, error_of(one, strcmp(name, "send") ? name : "out"));
     check_bits(e, one, name, got, n * sizeof(float));
@@ -334,7 +334,7 @@ static void check_absent(const engine *e) {
 
 static void check_i8(const engine *e, const fixture *f, const sn_json *one) {
     const size_t B = size_of(one, "B"), N = size_of(one, "N"), block = size_of(one, "block");
-    size_t n_scales;
+    size_t n_scales = 0;
     const float *x = array(f, one, "inputs", "x", NULL);
     const float *codes = array(f, one, "expected", "q", NULL);
     const float *scales = array(f, one, "expected", "scale", &n_scales);

@@ -51,7 +51,7 @@ const inPage = (name, argument) => blank.evaluate(async ([fn, value]) => {
   return module[fn](value);
 }, [name, argument]);
 
-const fileOf = ({ path }) => path.slice(`${root}models/`.length, -'.gguf'.length);
+const fileOf = ({ path }) => path.slice(`${root}models/`.length);
 
 for (const backend of BACKENDS) {
   test(`browser: identity, ${backend}`, async (t) => {

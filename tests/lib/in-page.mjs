@@ -25,7 +25,7 @@ function join(rows) {
   return all;
 }
 
-const load = (name, options) => loadModel(new URL(`/models/${name}.gguf`, location.href), options);
+const load = (name, options) => loadModel(new URL(`/models/${name}`, location.href), options);
 
 /** { backend, hashes: { schedule: hash } } */
 export async function identity({ file, tokens, activations, backend }) {
@@ -47,7 +47,7 @@ const base64Of = (bytes) =>
  * the same story.
  */
 export async function goOn({ backend, story, saved, more }) {
-  const model = await load('rwkv7-fairy', { backend });
+  const model = await load('rwkv7-fairy.gguf', { backend });
   const own = model.initState();
   await model.generate(story.prompt, { ...story.options, state: own }).text();
   const sampler = model.sampler({ seed: 1 }); // the saved one takes its place
@@ -61,7 +61,7 @@ export async function goOn({ backend, story, saved, more }) {
 
 /** { text, perSecond } */
 export async function tell({ backend, prompt, options }) {
-  const model = await load('rwkv7-fairy', { backend });
+  const model = await load('rwkv7-fairy.gguf', { backend });
   let text = '', tokens = 0, first;
   for await (const event of model.generate(prompt, options)) {
     first ??= performance.now();
@@ -75,7 +75,7 @@ export async function tell({ backend, prompt, options }) {
 
 /** The WASI command under a shim: { code, hash } of what it writes to stdout. */
 export async function wasi({ module, file, args }) {
-  const response = await fetch(`/models/${file}.gguf`);
+  const response = await fetch(`/models/${file}`);
   const model = new File(new Uint8Array(await response.arrayBuffer()));
   const [stdin, stdout, stderr] = [0, 1, 2].map(() => new File([]));
   const fds = [stdin, stdout, stderr].map((one) => new OpenFile(one));

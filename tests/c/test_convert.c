@@ -383,7 +383,7 @@ static void test_bad_arguments(void) {
     CHECK(sn_convert(micro, "", NULL) == SN_E_IO, "empty output: %s", sn_last_error());
     check_refused(file_at("no-such-file"), NULL, 0, SN_E_IO, "no-such-file");
     CHECK(convert("docs", out, NULL, 0) != SN_OK && strstr(sn_last_error(), "docs"), "%s",
-          sn_last_error()); /* it holds several */
+          sn_last_error()); /* it holds no model */
     check_refused(micro, "q8_k", 0, SN_E_UNSUPPORTED, "q8_k");
     check_refused(micro, "tq2_0", 0, SN_E_UNSUPPORTED, "iq4_xs, q3_k");
     check_refused(micro, "q4_k_", 0, SN_E_UNSUPPORTED, "q3_k_s, q2_k)");

@@ -68,7 +68,7 @@ const names = readdirSync(folder).filter((file) => file.startsWith('rwkv7-'))
 
 test('there is a golden for every test model', () => {
   const models = readdirSync(`${root}models/test`)
-    .filter((file) => file.startsWith('rwkv7-') && !file.includes('fairy'));
+    .filter((file) => /^rwkv7-.*\.gguf$/.test(file) && !file.includes('fairy'));
   assert.deepEqual(names.map((name) => `${name}.gguf`), models);
 });
 

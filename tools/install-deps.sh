@@ -38,6 +38,7 @@ check() {
     has objdump && has nm && has objcopy || need 'objdump, nm and objcopy' binutils
     has cmake || need 'cmake' cmake
     has pkg-config || need 'pkg-config' pkg-config
+    has groff || need 'groff' groff-base
     has node || need 'node' nodejs
     has npm || need 'npm' npm
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ||

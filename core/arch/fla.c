@@ -113,6 +113,40 @@ void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t 
     sn_pass_show(pass, "gated", y, total);
 }
 
+typedef struct attend_job {
+    const sn_fla_work *w;
+    const sn_fla_attention *a;
+} attend_job;
+
+/* Heads [begin, end) of all segments. */
+static void attend_heads(void *context, size_t begin, size_t end) {
+    const attend_job *job = context;
+    const sn_fla_attention *a = job->a;
+    const sn_fla *f = job->w->model;
+    const sn_pass *pass = &job->w->pass;
+    const size_t H = (size_t)f->H, K = (size_t)f->K, V = (size_t)f->V, GK = a->G * K,
+                 GV = a->G * V;
+    for (size_t i = begin; i < end; i++) {
+        const size_t s = i / H, h = i % H, g = h / (H / a->G);
+        const size_t first = pass->segments[s].first;
+        pass->simd->outer_scan(&(sn_matrix_scan){
+            .y = a->y + first * H * V + h * V, .y_stride = H * V,
+            .S = sn_pass_state(pass, s) + job->w->history + h * K * V, .row = V, .n_keys = K,
+            .n_values = V, .n_tokens = pass->segments[s].count, .decay = SN_DECAY_KEY,
+            .d = { a->decay + first * GK + g * K, GK }, .k = { a->k + first * GK + g * K, GK },
+            .v = { a->v + first * GV + g * V, GV },
+            .r = { a->q + first * H * K + h * K, H * K } });
+    }
+}
+
+void sn_fla_attend(const sn_fla_work *w, const sn_fla_attention *a) {
+    const sn_pass *pass = &w->pass;
+    const size_t H = (size_t)w->model->H, K = (size_t)w->model->K;
+    attend_job job = { w, a };
+    pass->simd->scale(a->q, 1.0f / pass->simd->root((float)K), a->q, pass->T * H * K);
+    sn_pool_run(pass->exec->pool, pass->n_segments * H, attend_heads, &job);
+}
+
 static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {
     const sn_pass *pass = &w->pass;
     sn_pass_rms(pass, w->h, pass->x, l->ffn_norm, pass->D, pass->model->norm_eps);

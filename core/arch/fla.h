@@ -57,6 +57,21 @@ void sn_fla_take_arrays(sn_fla_work *w, const sn_model *m, size_t widest);
 /* y = conv(W h) or W h. Convolutions of a layer must be called in the same order each time. */
 void sn_fla_project(sn_fla_work *w, const sn_fla_projection *p, float *y);
 
+/*
+ * Gated linear attention, of GLA and HGRN2: S <- diag(decay) S + k v^T; y = S^T q K^(-1/2). There
+ * may be fewer heads of keys and values (G) than H: head h uses number h / (H / G) of them.
+ */
+typedef struct sn_fla_attention {
+    float *q;               /* [T][H K]; becomes q K^(-1/2) */
+    const float *k, *decay; /* [T][G K] */
+    const float *v;         /* [T][G V] */
+    float *y;               /* [T][H V] */
+    size_t G;
+} sn_fla_attention;
+
+/* The state S[H][K][V] stands behind the layer's convolutions. */
+void sn_fla_attend(const sn_fla_work *w, const sn_fla_attention *a);
+
 /* y = y / rms(y) weight for each piece of `width` of [T][total], then y silu(W h) if there is a
  * gate (its values go to `gate`, [T][total]). */
 void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t width,

@@ -116,24 +116,6 @@ static void decays(work *w, const layer *l) {
     pass->simd->exp(w->decay, w->decay, n);
 }
 
-/* Heads [begin, end) of all segments: S <- diag(decay) S + k v^T; y = S^T q. */
-static void recur_heads(void *context, size_t begin, size_t end) {
-    const work *w = context;
-    const sn_pass *pass = &w->fla.pass;
-    const size_t H = w->H, K = w->K, V = w->V, GK = w->G * K, GV = w->G * V;
-    for (size_t i = begin; i < end; i++) {
-        const size_t s = i / H, h = i % H, g = h / (H / w->G);
-        const size_t first = pass->segments[s].first;
-        pass->simd->outer_scan(&(sn_matrix_scan){
-            .y = w->y + first * H * V + h * V, .y_stride = H * V,
-            .S = sn_pass_state(pass, s) + w->fla.history + h * K * V, .row = V, .n_keys = K,
-            .n_values = V, .n_tokens = pass->segments[s].count, .decay = SN_DECAY_KEY,
-            .d = { w->decay + first * GK + g * K, GK }, .k = { w->k + first * GK + g * K, GK },
-            .v = { w->v + first * GV + g * V, GV },
-            .r = { w->q + first * H * K + h * K, H * K } });
-    }
-}
-
 static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
     const layer *l = of;
@@ -150,10 +132,10 @@ static void mix(sn_fla_work *fla, const void *of) {
     sn_pass_show(pass, "q", w->q, H * K);
     sn_pass_show(pass, "k", w->k, w->G * K);
     sn_pass_show(pass, "v", w->v, w->G * V);
-    pass->simd->scale(w->q, 1.0f / pass->simd->root((float)K), w->q, T * H * K);
     decays(w, l);
     sn_pass_show(pass, "decay", w->decay, w->G * K);
-    sn_pool_run(pass->exec->pool, pass->n_segments * H, recur_heads, w);
+    sn_fla_attend(fla, &(sn_fla_attention){ .q = w->q, .k = w->k, .decay = w->decay, .v = w->v,
+                                            .y = w->y, .G = w->G });
     sn_pass_show(pass, "y", w->y, H * V);
     sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps, &l->gate,
                          w->gate);

@@ -89,23 +89,6 @@ static void decays_and_keys(work *w, const layer *l) {
     simd->one_minus(w->k, w->decay, pass->T * n);
 }
 
-/* Heads [begin, end) of all segments: S <- diag(decay) S + k v^T; y = S^T q. */
-static void recur_heads(void *context, size_t begin, size_t end) {
-    const work *w = context;
-    const sn_pass *pass = &w->fla.pass;
-    const size_t H = w->H, K = w->K, V = w->V, keys = H * K, values = H * V;
-    for (size_t i = begin; i < end; i++) {
-        const size_t s = i / H, h = i % H, first = pass->segments[s].first;
-        const size_t o = first * keys + h * K;
-        pass->simd->outer_scan(&(sn_matrix_scan){
-            .y = w->y + first * values + h * V, .y_stride = values,
-            .S = sn_pass_state(pass, s) + w->fla.history + h * K * V, .row = V, .n_keys = K,
-            .n_values = V, .n_tokens = pass->segments[s].count, .decay = SN_DECAY_KEY,
-            .d = { w->decay + o, keys }, .k = { w->k + o, keys }, .r = { w->q + o, keys },
-            .v = { w->v + first * values + h * V, values } });
-    }
-}
-
 static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
     const layer *l = of;
@@ -118,11 +101,11 @@ static void mix(sn_fla_work *fla, const void *of) {
     sn_pass_show(pass, "v", w->v, values);
     pass->simd->silu(w->q, w->q, pass->T * keys);
     sn_pass_show(pass, "q", w->q, keys);
-    pass->simd->scale(w->q, 1.0f / pass->simd->root((float)w->K), w->q, pass->T * keys);
     decays_and_keys(w, l);
     sn_pass_show(pass, "decay", w->decay, keys);
     sn_pass_show(pass, "k", w->k, keys);
-    sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
+    sn_fla_attend(fla, &(sn_fla_attention){ .q = w->q, .k = w->k, .decay = w->decay, .v = w->v,
+                                            .y = w->y, .G = w->H });
     sn_pass_show(pass, "y", w->y, values);
     sn_pass_rms(pass, w->y, w->y, l->out_norm, values, w->W->out_norm_eps);
     sn_pass_show(pass, "normed", w->y, values);

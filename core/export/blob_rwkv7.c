@@ -24,7 +24,7 @@ typedef struct shape {
     float eps;
 } shape;
 
-static sn_status read_eps(const sn_layout *layout, shape *s) {
+static sn_status read_eps(const sn_blob_layout *layout, shape *s) {
     float group_eps = GROUP_NORM_EPS;
     s->eps = 1e-5f;
     SN_TRY(sn_gguf_get_f32(layout->gguf, "rwkv7.attention.layer_norm_epsilon", false, &s->eps));
@@ -34,7 +34,7 @@ static sn_status read_eps(const sn_layout *layout, shape *s) {
                    "%g, only 64e-5", sn_gguf_name(layout->gguf), (double)group_eps);
 }
 
-static sn_status read_shape(const sn_layout *layout, shape *s) {
+static sn_status read_shape(const sn_blob_layout *layout, shape *s) {
     uint64_t k;
     SN_TRY(sn_layout_size(layout, "rwkv7.block_count", 1024, &s->layers));
     SN_TRY(sn_layout_size(layout, "rwkv7.embedding_length", 1 << 20, &s->D));
@@ -53,21 +53,21 @@ static const char *name_of(char name[64], uint32_t layer, const char *tensor) {
 }
 
 /* The letter of a low-rank pair's tensors: layer 0's v may be missing. */
-static char letter_of(const sn_layout *layout, uint32_t layer, int which) {
+static char letter_of(const sn_blob_layout *layout, uint32_t layer, int which) {
     char name[64];
     const char letter = "wavg"[which];
     if (letter != 'v' || layer > 0) return letter;
     return sn_gguf_find_tensor(layout->gguf, name_of(name, 0, "time_mix_v1.weight")) ? 'v' : 'a';
 }
 
-static const char *factor(const sn_layout *layout, char name[64], uint32_t layer, int which,
+static const char *factor(const sn_blob_layout *layout, char name[64], uint32_t layer, int which,
                           int part) {
     snprintf(name, 64, "blk.%u.time_mix_%c%d.weight", (unsigned)layer,
              letter_of(layout, layer, which), part);
     return name;
 }
 
-static sn_status rank_of(const sn_layout *layout, uint32_t layer, int which, uint64_t *rank) {
+static sn_status rank_of(const sn_blob_layout *layout, uint32_t layer, int which, uint64_t *rank) {
     uint64_t k;
     char name[64];
     return sn_layout_shape(layout, factor(layout, name, layer, which, 1), rank, &k);
@@ -75,7 +75,7 @@ static sn_status rank_of(const sn_layout *layout, uint32_t layer, int which, uin
 
 /* ---- items --------------------------------------------------------------------------------- */
 
-static sn_status lay_header(sn_layout *layout, const shape *s) {
+static sn_status lay_header(sn_blob_layout *layout, const shape *s) {
     const uint64_t words[10] = {MAGIC, VERSION, s->layers, s->D,     s->N,
                                 s->D / s->N, s->F, 0,      s->vocab, layout->int4};
     uint64_t rank;
@@ -89,18 +89,18 @@ static sn_status lay_header(sn_layout *layout, const shape *s) {
     return SN_OK;
 }
 
-static sn_status lay_vector(sn_layout *layout, const char *name, uint64_t n) {
+static sn_status lay_vector(sn_blob_layout *layout, const char *name, uint64_t n) {
     SN_TRY(sn_layout_int(layout, TAG_FP32));
     return sn_layout_vector(layout, name, n);
 }
 
-static sn_status lay_matrix(sn_layout *layout, const char *name, uint64_t out, uint64_t in) {
+static sn_status lay_matrix(sn_blob_layout *layout, const char *name, uint64_t out, uint64_t in) {
     const bool int4 = layout->int4 && in % INT4_GROUP == 0;
     SN_TRY(sn_layout_int(layout, int4 ? TAG_INT4 : TAG_FP32));
     return (int4 ? sn_layout_int4 : sn_layout_columns)(layout, name, out, in);
 }
 
-static sn_status lay_low_rank(sn_layout *layout, uint32_t layer, int which, uint64_t D) {
+static sn_status lay_low_rank(sn_blob_layout *layout, uint32_t layer, int which, uint64_t D) {
     char name[64];
     uint64_t rank;
     SN_TRY(rank_of(layout, layer, which, &rank));
@@ -108,14 +108,14 @@ static sn_status lay_low_rank(sn_layout *layout, uint32_t layer, int which, uint
     return lay_matrix(layout, factor(layout, name, layer, which, 2), D, rank);
 }
 
-static sn_status lay_vectors(sn_layout *layout, uint32_t layer, const char *const *tensors,
+static sn_status lay_vectors(sn_blob_layout *layout, uint32_t layer, const char *const *tensors,
                              uint64_t n) {
     char name[64];
     for (; *tensors; tensors++) SN_TRY(lay_vector(layout, name_of(name, layer, *tensors), n));
     return SN_OK;
 }
 
-static sn_status lay_time_mix(sn_layout *layout, uint32_t l, const shape *s) {
+static sn_status lay_time_mix(sn_blob_layout *layout, uint32_t l, const shape *s) {
     static const char *const square[] = {"time_mix_receptance.weight", "time_mix_key.weight",
                                          "time_mix_value.weight", "time_mix_output.weight"};
     static const char *const rest[] = {"time_mix_k_k.weight", "time_mix_k_a.weight",
@@ -131,7 +131,7 @@ static sn_status lay_time_mix(sn_layout *layout, uint32_t l, const shape *s) {
     return lay_vectors(layout, l, rest, D);
 }
 
-static sn_status lay_layer(sn_layout *layout, uint32_t l, const shape *s) {
+static sn_status lay_layer(sn_blob_layout *layout, uint32_t l, const shape *s) {
     static const char *const norms[] = {"attn_norm.weight", "attn_norm.bias",
                                         "attn_norm_2.weight", "attn_norm_2.bias", NULL};
     char name[64];
@@ -142,7 +142,7 @@ static sn_status lay_layer(sn_layout *layout, uint32_t l, const shape *s) {
     return lay_vector(layout, name_of(name, l, "channel_mix_lerp_k.weight"), s->D);
 }
 
-static sn_status lay_tail(sn_layout *layout, const shape *s) {
+static sn_status lay_tail(sn_blob_layout *layout, const shape *s) {
     const bool tied = !sn_gguf_find_tensor(layout->gguf, "output.weight");
     SN_TRY(lay_vector(layout, "token_embd_norm.weight", s->D));
     SN_TRY(lay_vector(layout, "token_embd_norm.bias", s->D));
@@ -153,7 +153,7 @@ static sn_status lay_tail(sn_layout *layout, const shape *s) {
     return lay_matrix(layout, tied ? "token_embd.weight" : "output.weight", s->vocab, s->D);
 }
 
-sn_status sn_layout_rwkv7(sn_layout *layout) {
+sn_status sn_layout_rwkv7(sn_blob_layout *layout) {
     shape s;
     SN_TRY(read_shape(layout, &s));
     SN_TRY(lay_header(layout, &s));

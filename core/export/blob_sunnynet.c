@@ -18,12 +18,12 @@ typedef struct shape {
 
 /* ---- what the blob cannot hold ------------------------------------------------------------- */
 
-static sn_status cannot_hold(const sn_layout *layout, const char *what) {
+static sn_status cannot_hold(const sn_blob_layout *layout, const char *what) {
     return sn_fail(SN_E_UNSUPPORTED, "%.300s: a SunnyNet blob cannot hold %s",
                    sn_gguf_name(layout->gguf), what);
 }
 
-static sn_status check_switches(const sn_layout *layout) {
+static sn_status check_switches(const sn_blob_layout *layout) {
     static const struct {
         const char *key;
         bool fallback;
@@ -45,7 +45,7 @@ static sn_status check_switches(const sn_layout *layout) {
     return SN_OK;
 }
 
-static sn_status check_memory(const sn_layout *layout, uint32_t layers) {
+static sn_status check_memory(const sn_blob_layout *layout, uint32_t layers) {
     char name[48];
     for (uint32_t l = 0; l < layers; l++) {
         snprintf(name, sizeof name, "blk.%u.assoc_mix.weight", (unsigned)l);
@@ -55,7 +55,7 @@ static sn_status check_memory(const sn_layout *layout, uint32_t layers) {
     return SN_OK;
 }
 
-static sn_status check_group(const sn_layout *layout) {
+static sn_status check_group(const sn_blob_layout *layout) {
     uint32_t group = 0;
     char what[48];
     SN_TRY(sn_layout_size(layout, "sunnynet.group_size", 1 << 20, &group));
@@ -66,7 +66,7 @@ static sn_status check_group(const sn_layout *layout) {
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-static sn_status read_floor(const sn_layout *layout, shape *s) {
+static sn_status read_floor(const sn_blob_layout *layout, shape *s) {
     float h_max = 0.0f;
     s->clamped = sn_gguf_find(layout->gguf, "sunnynet.decay_floor") != NULL;
     if (s->clamped)
@@ -79,7 +79,7 @@ static sn_status read_floor(const sn_layout *layout, shape *s) {
     return SN_OK;
 }
 
-static sn_status read_shape(const sn_layout *layout, shape *s) {
+static sn_status read_shape(const sn_blob_layout *layout, shape *s) {
     uint64_t vocab, k;
     SN_TRY(sn_layout_size(layout, "sunnynet.block_count", 1024, &s->layers));
     SN_TRY(sn_layout_size(layout, "sunnynet.embedding_length", 1 << 20, &s->D));
@@ -100,7 +100,7 @@ static sn_status read_shape(const sn_layout *layout, shape *s) {
 
 /* ---- items --------------------------------------------------------------------------------- */
 
-static sn_status lay_header(sn_layout *layout, const shape *s) {
+static sn_status lay_header(sn_blob_layout *layout, const shape *s) {
     const uint32_t words[10] = {MAGIC,   s->vocab,  s->D,  s->inner, s->rank,
                                 s->taps, s->layers, GROUP, s->tied,  s->clamped};
     for (int i = 0; i < 10; i++) SN_TRY(sn_layout_int(layout, words[i]));
@@ -113,13 +113,13 @@ static const char *name_of(char name[48], uint32_t layer, const char *tensor) {
 }
 
 /* Without a convolution the origin's reader skips D floats. */
-static sn_status lay_taps(sn_layout *layout, uint32_t layer, const shape *s) {
+static sn_status lay_taps(sn_blob_layout *layout, uint32_t layer, const shape *s) {
     char name[48];
     if (s->taps == 1) return sn_layout_zeros(layout, s->D);
     return sn_layout_columns(layout, name_of(name, layer, "taps.weight"), s->D, s->taps);
 }
 
-static sn_status lay_layer(sn_layout *layout, uint32_t l, const shape *s) {
+static sn_status lay_layer(sn_blob_layout *layout, uint32_t l, const shape *s) {
     const uint64_t D = s->D, I = s->inner, R = s->rank;
     char n[48];
     SN_TRY(sn_layout_vector(layout, name_of(n, l, "norm_in.weight"), D));
@@ -137,7 +137,7 @@ static sn_status lay_layer(sn_layout *layout, uint32_t l, const shape *s) {
     return sn_layout_vector(layout, name_of(n, l, "gain.weight"), 1);
 }
 
-static sn_status lay_tail(sn_layout *layout, const shape *s) {
+static sn_status lay_tail(sn_blob_layout *layout, const shape *s) {
     SN_TRY(sn_layout_float(layout, s->eps));
     SN_TRY(sn_layout_float(layout, s->floor));
     SN_TRY(sn_layout_vector(layout, "output_norm.weight", s->D));
@@ -147,7 +147,7 @@ static sn_status lay_tail(sn_layout *layout, const shape *s) {
                              s->D);
 }
 
-sn_status sn_layout_sunnynet(sn_layout *layout) {
+sn_status sn_layout_sunnynet(sn_blob_layout *layout) {
     shape s;
     SN_TRY(read_shape(layout, &s));
     SN_TRY(lay_header(layout, &s));

@@ -5,19 +5,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-sn_status sn_layout_init(sn_layout *layout, const sn_gguf *gguf, bool int4) {
-    *layout = (sn_layout){.gguf = gguf, .int4 = int4};
+sn_status sn_layout_init(sn_blob_layout *layout, const sn_gguf *gguf, bool int4) {
+    *layout = (sn_blob_layout){.gguf = gguf, .int4 = int4};
     layout->first = sn_alloc_array((size_t)gguf->n_tensors, sizeof *layout->first);
     if (!layout->first) return SN_E_NOMEM;
     return sn_packed_read(gguf, &layout->packed);
 }
 
-void sn_layout_free(sn_layout *layout) {
+void sn_layout_free(sn_blob_layout *layout) {
     sn_packed_free(&layout->packed);
     sn_free(layout->first);
     sn_free(layout->places);
     sn_free(layout->words);
-    *layout = (sn_layout){.gguf = NULL};
+    *layout = (sn_blob_layout){.gguf = NULL};
 }
 
 /* A block with room for one item more. */
@@ -33,7 +33,7 @@ static sn_status grow(void **block, size_t n, size_t *capacity, size_t size) {
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-static sn_status add_word(sn_layout *layout, uint32_t bits) {
+static sn_status add_word(sn_blob_layout *layout, uint32_t bits) {
     void *block = layout->words;
     SN_TRY(grow(&block, layout->n_words, &layout->word_capacity, sizeof *layout->words));
     layout->words = block;
@@ -42,25 +42,25 @@ static sn_status add_word(sn_layout *layout, uint32_t bits) {
     return SN_OK;
 }
 
-sn_status sn_layout_int(sn_layout *layout, uint64_t value) {
+sn_status sn_layout_int(sn_blob_layout *layout, uint64_t value) {
     if (value > INT32_MAX)
         return sn_fail(SN_E_UNSUPPORTED, "%.300s: %" PRIu64 " is too large for a blob",
                        sn_gguf_name(layout->gguf), value);
     return add_word(layout, (uint32_t)value);
 }
 
-sn_status sn_layout_float(sn_layout *layout, float value) {
+sn_status sn_layout_float(sn_blob_layout *layout, float value) {
     return add_word(layout, sn_bits_of(value));
 }
 
-sn_status sn_layout_zeros(sn_layout *layout, uint64_t n) {
+sn_status sn_layout_zeros(sn_blob_layout *layout, uint64_t n) {
     for (uint64_t i = 0; i < n; i++) SN_TRY(add_word(layout, 0));
     return SN_OK;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-static sn_status find(const sn_layout *layout, const char *name, uint64_t *index) {
+static sn_status find(const sn_blob_layout *layout, const char *name, uint64_t *index) {
     const sn_gguf_tensor *tensor = sn_gguf_find_tensor(layout->gguf, name);
     if (!tensor)
         return sn_fail(SN_E_FORMAT, "%.300s: tensor '%s' is missing", sn_gguf_name(layout->gguf),
@@ -70,7 +70,7 @@ static sn_status find(const sn_layout *layout, const char *name, uint64_t *index
 }
 
 /* Seen through panels. */
-static void shape_of(const sn_layout *layout, uint64_t index, uint64_t *rows, uint64_t *k) {
+static void shape_of(const sn_blob_layout *layout, uint64_t index, uint64_t *rows, uint64_t *k) {
     const sn_packed_tensor *packed = sn_packed_at(&layout->packed, index);
     const sn_gguf_tensor *tensor = &layout->gguf->tensors[index];
     *rows = packed ? packed->rows : 1;
@@ -78,7 +78,7 @@ static void shape_of(const sn_layout *layout, uint64_t index, uint64_t *rows, ui
     for (uint32_t d = 1; !packed && d < tensor->n_dims; d++) *rows *= tensor->dims[d];
 }
 
-sn_status sn_layout_shape(const sn_layout *layout, const char *name, uint64_t *rows,
+sn_status sn_layout_shape(const sn_blob_layout *layout, const char *name, uint64_t *rows,
                           uint64_t *k) {
     uint64_t index;
     SN_TRY(find(layout, name, &index));
@@ -86,7 +86,7 @@ sn_status sn_layout_shape(const sn_layout *layout, const char *name, uint64_t *r
     return SN_OK;
 }
 
-static sn_status add_place(sn_layout *layout, sn_place place) {
+static sn_status add_place(sn_blob_layout *layout, sn_place place) {
     void *block = layout->places;
     SN_TRY(grow(&block, layout->n_places, &layout->place_capacity, sizeof *layout->places));
     layout->places = block;
@@ -100,7 +100,7 @@ static sn_status add_place(sn_layout *layout, sn_place place) {
     return SN_OK;
 }
 
-static sn_status add_matrix(sn_layout *layout, const char *name, uint64_t rows, uint64_t k,
+static sn_status add_matrix(sn_blob_layout *layout, const char *name, uint64_t rows, uint64_t k,
                             sn_place_form form) {
     uint64_t index, got_rows, got_k;
     SN_TRY(find(layout, name, &index));
@@ -112,19 +112,19 @@ static sn_status add_matrix(sn_layout *layout, const char *name, uint64_t rows, 
     return add_place(layout, (sn_place){.tensor = index, .rows = rows, .k = k, .form = form});
 }
 
-sn_status sn_layout_rows(sn_layout *layout, const char *name, uint64_t rows, uint64_t k) {
+sn_status sn_layout_rows(sn_blob_layout *layout, const char *name, uint64_t rows, uint64_t k) {
     return add_matrix(layout, name, rows, k, SN_PLACE_ROWS);
 }
 
-sn_status sn_layout_columns(sn_layout *layout, const char *name, uint64_t rows, uint64_t k) {
+sn_status sn_layout_columns(sn_blob_layout *layout, const char *name, uint64_t rows, uint64_t k) {
     return add_matrix(layout, name, rows, k, SN_PLACE_COLUMNS);
 }
 
-sn_status sn_layout_int4(sn_layout *layout, const char *name, uint64_t rows, uint64_t k) {
+sn_status sn_layout_int4(sn_blob_layout *layout, const char *name, uint64_t rows, uint64_t k) {
     return add_matrix(layout, name, rows, k, SN_PLACE_INT4);
 }
 
-sn_status sn_layout_vector(sn_layout *layout, const char *name, uint64_t n) {
+sn_status sn_layout_vector(sn_blob_layout *layout, const char *name, uint64_t n) {
     uint64_t index, rows, k;
     SN_TRY(find(layout, name, &index));
     shape_of(layout, index, &rows, &k);
@@ -134,7 +134,7 @@ sn_status sn_layout_vector(sn_layout *layout, const char *name, uint64_t n) {
     return add_place(layout, (sn_place){.tensor = index, .rows = rows, .k = k});
 }
 
-sn_status sn_layout_size(const sn_layout *layout, const char *key, uint32_t limit,
+sn_status sn_layout_size(const sn_blob_layout *layout, const char *key, uint32_t limit,
                          uint32_t *out) {
     uint32_t value = 0;
     SN_TRY(sn_gguf_get_u32(layout->gguf, key, true, &value));

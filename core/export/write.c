@@ -15,7 +15,7 @@
 #define STRIPE 16              /* columns that are turned together */
 
 typedef struct writer {
-    const sn_layout *layout;
+    const sn_blob_layout *layout;
     sn_output *output;
     sn_progress_fn progress;
     void *user;
@@ -207,7 +207,7 @@ static sn_status write_tensor(writer *w, uint64_t index) {
 }
 
 static sn_status write_all(writer *w) {
-    const sn_layout *layout = w->layout;
+    const sn_blob_layout *layout = w->layout;
     uint8_t word[4];
     for (size_t i = 0; i < layout->n_words; i++) {
         sn_store32(word, layout->words[i].bits);
@@ -220,7 +220,7 @@ static sn_status write_all(writer *w) {
     return SN_OK;
 }
 
-sn_status sn_layout_write(const sn_layout *layout, const char *path, sn_progress_fn progress,
+sn_status sn_layout_write(const sn_blob_layout *layout, const char *path, sn_progress_fn progress,
                           void *user) {
     writer w = {.layout = layout, .progress = progress, .user = user};
     SN_TRY(sn_platform_create(path, &w.output));
@@ -241,13 +241,13 @@ sn_status sn_layout_write(const sn_layout *layout, const char *path, sn_progress
 static const struct {
     const char *architecture;
     bool int4; /* its blob can be INT4 */
-    sn_status (*lay_out)(sn_layout *layout);
+    sn_status (*lay_out)(sn_blob_layout *layout);
 } kinds[] = {
     {"sunnynet", false, sn_layout_sunnynet},
     {"rwkv7", true, sn_layout_rwkv7},
 };
 
-static sn_status lay_out(sn_layout *layout) {
+static sn_status lay_out(sn_blob_layout *layout) {
     sn_span name = {NULL, 0};
     SN_TRY(sn_gguf_get_text(layout->gguf, "general.architecture", true, &name));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -263,7 +263,7 @@ static sn_status lay_out(sn_layout *layout) {
 
 sn_status sn_blob_write(const sn_gguf *gguf, const char *path, bool int4,
                         sn_progress_fn progress, void *user) {
-    sn_layout layout = {.gguf = NULL};
+    sn_blob_layout layout = {.gguf = NULL};
     sn_status status = sn_layout_init(&layout, gguf, int4);
     if (status == SN_OK) status = lay_out(&layout);
     if (status == SN_OK) status = sn_layout_write(&layout, path, progress, user);

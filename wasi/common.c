@@ -190,15 +190,18 @@ int ids_push(id_list *ids, int32_t id) {
     return code;
 }
 
+/* With room for an id a byte and a few more, one pass is enough; texts of 64 MiB take two. */
 int ids_encode(id_list *ids, const sn_tokenizer *tokenizer, const char *text, size_t bytes,
                int32_t flags) {
-    int32_t n = 0;
-    sn_status status = sn_tokenizer_encode_with(tokenizer, text, bytes, flags, NULL, 0, &n);
-    if (status != SN_OK) return fail_library(status, NULL);
-    int code = ids_reserve(ids, n);
-    if (code != EXIT_DONE || n == 0) return code;
-    status = sn_tokenizer_encode_with(tokenizer, text, bytes, flags, ids->items + ids->n, n, &n);
-    if (status != SN_OK) return fail_library(status, NULL);
+    int32_t n = bytes < 1 << 26 ? (int32_t)bytes + 8 : 8, room;
+    do {
+        int code = ids_reserve(ids, n);
+        if (code != EXIT_DONE) return code;
+        room = ids->capacity - ids->n;
+        sn_status status = sn_tokenizer_encode_with(tokenizer, text, bytes, flags,
+                                                    ids->items + ids->n, room, &n);
+        if (status != SN_OK) return fail_library(status, NULL);
+    } while (n > room);
     ids->n += n;
     return EXIT_DONE;
 }

@@ -17,16 +17,21 @@ static sn_status check_model(const sn_model *model) {
     return SN_OK;
 }
 
+static sn_exec_sizes exec_sizes(const sn_model *m, size_t max_tokens) {
+    return (sn_exec_sizes){ max_tokens, m->scratch_floats, m->max_int8_k, (size_t)m->n_embd };
+}
+
 static void init_exec(sn_exec *exec, const sn_model *m, size_t max_tokens, void *memory) {
-    sn_exec_init(exec, m->simd, m->pool, m->f32_activations, max_tokens, m->scratch_floats,
-                 m->max_int8_k, memory);
+    const sn_exec_sizes sizes = exec_sizes(m, max_tokens);
+    sn_exec_init(exec, m->simd, m->pool, m->f32_activations, &sizes, memory);
 }
 
 /* head, `bytes` of the owner's own, then scratch for max_tokens: one zeroed block. */
 static sn_status new_block(const sn_model *m, size_t head, size_t bytes, size_t max_tokens,
                            uint8_t **own, uint8_t **scratch, void **block) {
     size_t scratch_bytes, total;
-    SN_TRY(sn_exec_size(max_tokens, m->scratch_floats, m->max_int8_k, &scratch_bytes));
+    const sn_exec_sizes sizes = exec_sizes(m, max_tokens);
+    SN_TRY(sn_exec_size(&sizes, &scratch_bytes));
     head = sn_round_up(head, SN_ALIGNMENT);
     if (!sn_add_size(head, sn_round_up(bytes, SN_ALIGNMENT), &bytes) ||
         !sn_add_size(bytes, scratch_bytes, &total))

@@ -22,6 +22,12 @@
 #define SN_NOINLINE static __attribute__((noinline))
 #define SN_ALIGN64 __attribute__((aligned(64)))
 
+/* Keeps gcc from adding up in an order of its own (sums of integers are free to): that takes all
+ * products of an unrolled loop at once, and spills them. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define SN_KEEP(vector) __extension__({ __asm__("" : "+x"(vector)); })
+#endif
+
 #define SN_STR_(x) #x
 #define SN_STR(x) SN_STR_(x)
 

@@ -31,10 +31,13 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
         pairs.lo = _mm256_add_epi16(a->run.lo, pairs.lo);
         pairs.hi = _mm256_add_epi16(a->run.hi, pairs.hi);
     }
-    a->run = pairs;
     if (g % groups == groups - 1) {
         a->total.lo = _mm256_add_epi32(a->total.lo, _mm256_madd_epi16(pairs.lo, ones));
         a->total.hi = _mm256_add_epi32(a->total.hi, _mm256_madd_epi16(pairs.hi, ones));
+        SN_KEEP(a->total.lo), SN_KEEP(a->total.hi);
+    } else {
+        SN_KEEP(pairs.lo), SN_KEEP(pairs.hi);
+        a->run = pairs;
     }
 }
 

@@ -85,9 +85,7 @@ SN_INLINE vi code_word(sn_layout layout, const uint8_t *quants, int g) {
 SN_INLINE vf load_weights(sn_layout layout, const uint8_t *p) {
     if (layout == SN_LAYOUT_F16) return vf_load_f16(p);
     if (layout == SN_LAYOUT_BF16) return vf_load_bf16(p);
-    float row[16]; /* a copy that compiles to a load: p is aligned, its type is not float */
-    memcpy(row, p, 64);
-    return vf_load(row);
+    return vf_load((const float *)(const void *)p);
 }
 
 /* A block's scales: weight = scale * q + min; with parts for the halves of the block it is
@@ -165,9 +163,17 @@ SN_INLINE const float *float_block(sn_layout layout, float *buffer, const uint8_
     return buffer;
 }
 
-/* y[t] += the block's sums for nt tokens. */
-SN_INLINE void float_tile(int nt, float *y, size_t y_stride, const float *w, size_t n,
-                          const float *x, size_t x_stride) {
+/* Running sums [token][16] stand close together while a panel is read: rows of y often lie a
+ * multiple of 4 KiB apart, and would share a few sets of the first-level cache. */
+#define MOST_TOKENS 64
+
+SN_INLINE void copy_sums(float *y, size_t y_stride, const float *sums, size_t n_tokens) {
+    for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_load(sums + 16 * t));
+}
+
+/* sums[t] += the block's for nt tokens. */
+SN_INLINE void float_tile(int nt, float *sums, const float *w, size_t n, const float *x,
+                          size_t x_stride) {
     vf sum[8];
     SN_UNROLL for (int t = 0; t < nt; t++) sum[t] = vf_zero();
     for (size_t i = 0; i < n; i++) {
@@ -175,28 +181,28 @@ SN_INLINE void float_tile(int nt, float *y, size_t y_stride, const float *w, siz
         SN_UNROLL for (int t = 0; t < nt; t++)
             sum[t] = vf_mla(wi, vf_set1(x[(size_t)t * x_stride + i]), sum[t]);
     }
-    SN_UNROLL for (int t = 0; t < nt; t++) {
-        float *yt = y + (size_t)t * y_stride;
-        vf_store(yt, vf_add(vf_load(yt), sum[t]));
-    }
+    SN_UNROLL for (int t = 0; t < nt; t++)
+        vf_store(sums + 16 * t, vf_add(vf_load(sums + 16 * t), sum[t]));
 }
 
+/* One panel for up to MOST_TOKENS tokens. */
 SN_INLINE void float_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
                            size_t k, const float *x, size_t x_stride, size_t n_tokens) {
-    SN_ALIGN64 float buffer[32 * 16];
-    for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_zero());
+    SN_ALIGN64 float buffer[32 * 16], sums[MOST_TOKENS * 16];
+    memset(sums, 0, n_tokens * 64);
     for (size_t k0 = 0; k0 < k; k0 += 32) {
         const size_t n = k - k0 < 32 ? k - k0 : 32;
         const float *w = float_block(layout, buffer, panel, k0, n);
         size_t t = 0;
 #define FLOAT_TILE(NT)                                                                        \
     for (; t + (NT) <= n_tokens; t += (NT))                                                   \
-        float_tile(NT, y + t * y_stride, y_stride, w, n, x + t * x_stride + k0, x_stride)
+        float_tile(NT, sums + 16 * t, w, n, x + t * x_stride + k0, x_stride)
         FLOAT_TILE(VF_TILE);
         FLOAT_TILE(2);
         FLOAT_TILE(1);
 #undef FLOAT_TILE
     }
+    copy_sums(y, y_stride, sums, n_tokens);
 }
 
 /* One token, np panels of a float layout in flight. */
@@ -233,8 +239,10 @@ SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const u
             float_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
     }
     for (; p < n_panels; p++)
-        float_panel(layout, y + 16 * p, y_stride, panels + p * panel_bytes, k, x, x_stride,
-                    n_tokens);
+        for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
+            float_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes, k,
+                        x + t * x_stride, x_stride,
+                        n_tokens - t < MOST_TOKENS ? n_tokens - t : MOST_TOKENS);
 }
 
 /* ---- int8 activations ---------------------------------------------------------------------- */
@@ -274,8 +282,8 @@ SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
     return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
 }
 
-/* y[t] += block b for nt tokens; `words` are the block's code words, eight a group. */
-SN_INLINE void q8_tile(sn_layout layout, int nt, float *y, size_t y_stride, const vi *words,
+/* sums[t] += block b for nt tokens; `words` are the block's code words, eight a group. */
+SN_INLINE void q8_tile(sn_layout layout, int nt, float *sums, const vi *words,
                        const block_scales *s, sn_q8_rows x, size_t b) {
     const layout_traits traits = traits_of(layout);
     const size_t groups = groups_of(layout);
@@ -292,9 +300,8 @@ SN_INLINE void q8_tile(sn_layout layout, int nt, float *y, size_t y_stride, cons
     }
     SN_UNROLL for (int t = 0; t < nt; t++) {
         const size_t row = (size_t)t * x.q_stride;
-        float *yt = y + (size_t)t * y_stride;
-        vf_store(yt, q8_block_end(layout, s, dot[t], x.scale[row / 32 + b],
-                                  x.sum + row / 16 + 2 * b, vf_load(yt)));
+        vf_store(sums + 16 * t, q8_block_end(layout, s, dot[t], x.scale[row / 32 + b],
+                                             x.sum + row / 16 + 2 * b, vf_load(sums + 16 * t)));
     }
 }
 
@@ -303,11 +310,13 @@ SN_INLINE sn_q8_rows q8_from_token(sn_q8_rows x, size_t t) {
                          x.sum + t * (x.q_stride / 16), x.q_stride };
 }
 
+/* One panel for up to MOST_TOKENS tokens. */
 SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
                         size_t k, sn_q8_rows x, size_t n_tokens) {
     const size_t groups = groups_of(layout), quants = traits_of(layout).quants;
     SN_ALIGN64 vi words[16];
-    for (size_t t = 0; t < n_tokens; t++) vf_store(y + t * y_stride, vf_zero());
+    SN_ALIGN64 float sums[MOST_TOKENS * 16];
+    memset(sums, 0, n_tokens * 64);
     for (size_t b = 0; b < k / (32 * groups); b++) {
         const uint8_t *block = block_at(layout, panel, b);
         const block_scales s = scales_of(layout, panel, b);
@@ -317,11 +326,12 @@ SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8
         size_t t = 0;
 #define Q8_TILE(NT)                                                                           \
     for (; t + (NT) <= n_tokens; t += (NT))                                                   \
-        q8_tile(layout, NT, y + t * y_stride, y_stride, words, &s, q8_from_token(x, t), b)
+        q8_tile(layout, NT, sums + 16 * t, words, &s, q8_from_token(x, t), b)
         Q8_TILE(VQ_TILE);
         Q8_TILE(1);
 #undef Q8_TILE
     }
+    copy_sums(y, y_stride, sums, n_tokens);
 }
 
 /* One token, np panels in flight. */
@@ -363,7 +373,10 @@ SN_INLINE void matmul_int8(sn_layout layout, float *y, size_t y_stride, const ui
             q8_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
     }
     for (; p < n_panels; p++)
-        q8_panel(layout, y + 16 * p, y_stride, panels + p * panel_bytes, k, x, n_tokens);
+        for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
+            q8_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes, k,
+                     q8_from_token(x, t),
+                     n_tokens - t < MOST_TOKENS ? n_tokens - t : MOST_TOKENS);
 }
 
 /* ---- one function per layout ---------------------------------------------------------------- */

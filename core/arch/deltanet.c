@@ -70,7 +70,7 @@ static void take_arrays(sn_fla_work *fla, const sn_model *m) {
     w->K = (size_t)W->frame.K;
     w->V = (size_t)W->frame.V;
     const size_t keys = w->H * w->K, values = w->H * w->V;
-    sn_fla_take_arrays(fla, m, keys > values ? keys : values);
+    sn_fla_take_arrays(fla, m, 2 * keys + values);
     w->q = sn_pass_take(&fla->pass, keys);
     w->k = sn_pass_take(&fla->pass, keys);
     w->b = sn_pass_take(&fla->pass, keys);
@@ -101,7 +101,6 @@ static void strengths(work *w, const layer *l) {
     const sn_pass *pass = &w->fla.pass;
     const size_t n = pass->T * w->H;
     if (l->beta.rows) {
-        sn_pass_linear(pass, &l->beta, w->beta, w->fla.h);
         sn_delta_strength(pass, w->beta, w->W->beta_scale, n);
         return;
     }
@@ -113,9 +112,9 @@ static void mix(sn_fla_work *fla, const void *of) {
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
     const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
-    sn_fla_project(fla, &l->q, w->q);
-    sn_fla_project(fla, &l->k, w->k);
-    sn_fla_project(fla, &l->v, w->v);
+    const sn_product others[] = { { &l->beta, w->beta, fla->h }, { &l->gate, w->gate, fla->h } };
+    sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->k, w->k }, { &l->v, w->v } },
+                   others, 2);
     activate(pass->simd, w->W->activation, w->q, T * H * K);
     activate(pass->simd, w->W->activation, w->k, T * H * K);
     pass->simd->silu(w->v, w->v, T * H * V);
@@ -124,8 +123,8 @@ static void mix(sn_fla_work *fla, const void *of) {
     sn_delta_rule(&(sn_delta){ .pass = pass, .H = H, .Hv = H, .K = K, .V = V,
                                .state = fla->history, .q = w->q, .k = w->k, .beta = w->beta,
                                .v = w->v, .b = w->b, .y = w->y });
-    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps, &l->gate,
-                         w->gate);
+    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps,
+                         l->gate.rows ? w->gate : NULL);
     sn_pass_linear(pass, &l->out, fla->out, w->y);
 }
 

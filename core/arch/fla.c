@@ -78,36 +78,47 @@ uint64_t sn_fla_history(const sn_fla *f, uint64_t width) {
     return f->taps ? (uint64_t)(f->taps - 1) * width : 0;
 }
 
-void sn_fla_take_arrays(sn_fla_work *w, const sn_model *m, size_t widest) {
+void sn_fla_take_arrays(sn_fla_work *w, const sn_model *m, size_t rows) {
     w->model = m->weights;
     w->h = sn_pass_take(&w->pass, (size_t)m->n_embd);
     w->out = sn_pass_take(&w->pass, (size_t)m->n_embd);
     w->gate = sn_pass_take(&w->pass, (size_t)m->n_ffn);
     w->up = sn_pass_take(&w->pass, (size_t)m->n_ffn);
-    w->raw = sn_pass_take(&w->pass, w->model->taps ? widest : 0);
+    w->raw = sn_pass_take(&w->pass, w->model->taps ? rows : 0);
 }
 
 /* ---- computing ---------------------------------------------------------------------------- */
 
-void sn_fla_project(sn_fla_work *w, const sn_fla_projection *p, float *y) {
-    if (!p->conv) {
-        sn_pass_linear(&w->pass, &p->W, y, w->h);
-        return;
+#define PROJECTIONS 3
+
+void sn_fla_project(sn_fla_work *w, const sn_fla_projected projected[PROJECTIONS],
+                    const sn_product *others, size_t n_others) {
+    const sn_pass *pass = &w->pass;
+    sn_product products[SN_MOST_PRODUCTS];
+    float *raw = w->raw;
+    for (int i = 0; i < PROJECTIONS; i++) {
+        const sn_fla_projection *p = projected[i].projection;
+        products[i] = (sn_product){ &p->W, p->conv ? raw : projected[i].y, w->h };
+        raw += p->conv ? pass->T * p->W.rows : 0;
     }
-    const size_t n = p->W.rows;
-    sn_pass_linear(&w->pass, &p->W, w->raw, w->h);
-    sn_pass_conv(&w->pass, y, w->raw, n, p->conv, p->bias, (size_t)w->model->taps, n, w->history);
-    w->history += (size_t)sn_fla_history(w->model, n);
+    for (size_t i = 0; i < n_others; i++) products[PROJECTIONS + i] = others[i];
+    sn_pass_products(pass, products, PROJECTIONS + n_others);
+    for (int i = 0; i < PROJECTIONS; i++) {
+        const sn_fla_projection *p = projected[i].projection;
+        if (!p->conv) continue;
+        sn_pass_conv(pass, projected[i].y, products[i].y, p->W.rows, p->conv, p->bias,
+                     (size_t)w->model->taps, p->W.rows, w->history);
+        w->history += (size_t)sn_fla_history(w->model, p->W.rows);
+    }
 }
 
-void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t width,
-                          size_t total, float eps, const sn_matrix *gate_matrix, float *gate) {
+void sn_fla_norm_and_gate(const sn_fla_work *w, float *y, const float *weight, size_t width,
+                          size_t total, float eps, const float *gate) {
     const sn_pass *pass = &w->pass;
     for (size_t i = 0; i < pass->T * total; i += width)
         pass->simd->rms_norm(y + i, y + i, weight, width, eps);
     sn_pass_show(pass, "normed", y, total);
-    if (!gate_matrix->rows) return;
-    sn_pass_linear(pass, gate_matrix, gate, w->h);
+    if (!gate) return;
     sn_pass_show(pass, "gate", gate, total);
     pass->simd->mul_silu(y, y, gate, pass->T * total);
     sn_pass_show(pass, "gated", y, total);
@@ -150,8 +161,7 @@ void sn_fla_attend(const sn_fla_work *w, const sn_fla_attention *a) {
 static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {
     const sn_pass *pass = &w->pass;
     sn_pass_rms(pass, w->h, pass->x, l->ffn_norm, pass->D, pass->model->norm_eps);
-    sn_pass_linear(pass, &l->gate, w->gate, w->h);
-    sn_pass_linear(pass, &l->up, w->up, w->h);
+    sn_pass_multiply(pass, { &l->gate, w->gate, w->h }, { &l->up, w->up, w->h });
     pass->simd->mul_silu(w->up, w->up, w->gate, pass->T * l->up.rows);
     sn_pass_linear(pass, &l->down, w->out, w->up);
     sn_pass_add(pass, w->out);

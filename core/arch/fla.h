@@ -38,7 +38,7 @@ typedef struct sn_fla_work {
     float *h;         /* [T][D], RMSNorm(x) */
     float *out;       /* [T][D], what is added to x */
     float *gate, *up; /* [T][F] */
-    float *raw;       /* [T][widest projection], before its convolution */
+    float *raw;       /* [T][all projections], before their convolutions */
     size_t history;   /* floats of the layer's state taken by convolutions so far */
 } sn_fla_work;
 
@@ -51,11 +51,19 @@ sn_status sn_fla_bind_projection(sn_binder *b, const char *stem, uint64_t rows,
 /* Floats of state that the convolution of a projection of this width takes. */
 uint64_t sn_fla_history(const sn_fla *f, uint64_t width);
 
-/* Scratch arrays; `widest` is the number of rows of the widest projection. */
-void sn_fla_take_arrays(sn_fla_work *w, const sn_model *m, size_t widest);
+/* Scratch arrays; `rows` is the number of rows of all projections of a layer. */
+void sn_fla_take_arrays(sn_fla_work *w, const sn_model *m, size_t rows);
 
-/* y = conv(W h) or W h. Convolutions of a layer must be called in the same order each time. */
-void sn_fla_project(sn_fla_work *w, const sn_fla_projection *p, float *y);
+/* A projection and where its values go, [T][rows]. */
+typedef struct sn_fla_projected {
+    const sn_fla_projection *projection;
+    float *y;
+} sn_fla_projected;
+
+/* y = conv(W h) or W h for the three projections of a layer, and y = W h for others whose input is
+ * h too, in one pass over the weights. */
+void sn_fla_project(sn_fla_work *w, const sn_fla_projected projected[3], const sn_product *others,
+                    size_t n_others);
 
 /*
  * Gated linear attention, of GLA and HGRN2: S <- diag(decay) S + k v^T; y = S^T q K^(-1/2). There
@@ -72,10 +80,10 @@ typedef struct sn_fla_attention {
 /* The state S[H][K][V] stands behind the layer's convolutions. */
 void sn_fla_attend(const sn_fla_work *w, const sn_fla_attention *a);
 
-/* y = y / rms(y) weight for each piece of `width` of [T][total], then y silu(W h) if there is a
- * gate (its values go to `gate`, [T][total]). */
-void sn_fla_norm_and_gate(sn_fla_work *w, float *y, const float *weight, size_t width,
-                          size_t total, float eps, const sn_matrix *gate_matrix, float *gate);
+/* y = y / rms(y) weight for each piece of `width` of [T][total], then y silu(gate) unless gate,
+ * [T][total], is NULL. */
+void sn_fla_norm_and_gate(const sn_fla_work *w, float *y, const float *weight, size_t width,
+                          size_t total, float eps, const float *gate);
 
 /*
  * What an architecture is made of. Its weights are a struct that begins with an sn_fla and ends

@@ -74,7 +74,7 @@ static void take_arrays(sn_fla_work *fla, const sn_model *m) {
     w->K = (size_t)W->frame.K;
     w->V = (size_t)W->frame.V;
     const size_t keys = w->H * w->K, values = w->Hv * w->V;
-    sn_fla_take_arrays(fla, m, keys > values ? keys : values);
+    sn_fla_take_arrays(fla, m, 2 * keys + values);
     w->q = sn_pass_take(&fla->pass, keys);
     w->k = sn_pass_take(&fla->pass, keys);
     w->u = sn_pass_take(&fla->pass, w->Hv * w->K);
@@ -95,16 +95,15 @@ static uint64_t layer_state(const void *of) {
 
 /* ---- computing ---------------------------------------------------------------------------- */
 
-/* alpha = exp(A softplus(W_a h + dt_bias)); beta = sigmoid(W_b h), scaled */
+/* alpha = exp(A softplus(W_a h + dt_bias)); beta = sigmoid(W_b h), scaled; both hold W h before */
 static void decays_and_strengths(work *w, const layer *l) {
     const sn_pass *pass = &w->fla.pass;
     const sn_simd *simd = pass->simd;
     const size_t n = pass->T * w->Hv;
-    sn_pass_affine(pass, &l->alpha, l->dt_bias, w->alpha, w->fla.h);
+    sn_pass_bias(pass, w->alpha, l->dt_bias, w->Hv);
     simd->softplus(w->alpha, w->alpha, n);
     for (size_t i = 0; i < n; i += w->Hv) simd->mul(w->alpha + i, w->alpha + i, l->A, w->Hv);
     simd->exp(w->alpha, w->alpha, n);
-    sn_pass_linear(pass, &l->beta, w->beta, w->fla.h);
     sn_delta_strength(pass, w->beta, w->W->beta_scale, n);
 }
 
@@ -113,9 +112,10 @@ static void mix(sn_fla_work *fla, const void *of) {
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
     const size_t T = pass->T, H = w->H, Hv = w->Hv, K = w->K, V = w->V;
-    sn_fla_project(fla, &l->q, w->q);
-    sn_fla_project(fla, &l->k, w->k);
-    sn_fla_project(fla, &l->v, w->v);
+    const sn_product others[] = { { &l->alpha, w->alpha, fla->h }, { &l->beta, w->beta, fla->h },
+                                  { &l->gate, w->gate, fla->h } };
+    sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->k, w->k }, { &l->v, w->v } },
+                   others, 3);
     pass->simd->silu(w->q, w->q, T * H * K);
     pass->simd->silu(w->k, w->k, T * H * K);
     pass->simd->silu(w->v, w->v, T * Hv * V);
@@ -124,8 +124,8 @@ static void mix(sn_fla_work *fla, const void *of) {
     sn_delta_rule(&(sn_delta){ .pass = pass, .H = H, .Hv = Hv, .K = K, .V = V,
                                .state = fla->history, .q = w->q, .k = w->k, .beta = w->beta,
                                .alpha = w->alpha, .v = w->v, .u = w->u, .b = w->b, .y = w->y });
-    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, Hv * V, pass->model->norm_eps, &l->gate,
-                         w->gate);
+    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, Hv * V, pass->model->norm_eps,
+                         l->gate.rows ? w->gate : NULL);
     sn_pass_linear(pass, &l->out, fla->out, w->y);
 }
 

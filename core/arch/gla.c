@@ -85,7 +85,7 @@ static void take_arrays(sn_fla_work *fla, const sn_model *m) {
     w->K = (size_t)W->frame.K;
     w->V = (size_t)W->frame.V;
     const size_t keys = w->H * w->K, values = w->H * w->V;
-    sn_fla_take_arrays(fla, m, keys > values ? keys : values);
+    sn_fla_take_arrays(fla, m, keys + w->G * (w->K + w->V));
     w->q = sn_pass_take(&fla->pass, keys);
     w->k = sn_pass_take(&fla->pass, w->G * w->K);
     w->v = sn_pass_take(&fla->pass, w->G * w->V);
@@ -104,11 +104,11 @@ static uint64_t layer_state(const void *of) {
 
 /* ---- computing ---------------------------------------------------------------------------- */
 
-/* decay = exp(max(log sigmoid(W_b W_a h + b) / normalizer, clamp_min)), for each key channel */
+/* decay = exp(max(log sigmoid(W_b W_a h + b) / normalizer, clamp_min)), for each key channel; rank
+ * holds W_a h */
 static void decays(work *w, const layer *l) {
     const sn_pass *pass = &w->fla.pass;
     const size_t n = pass->T * w->G * w->K;
-    sn_pass_linear(pass, &l->decay_a, w->rank, w->fla.h);
     sn_pass_affine(pass, &l->decay_b, l->decay_bias, w->decay, w->rank);
     pass->simd->log_sigmoid(w->decay, w->decay, n);
     pass->simd->scale(w->decay, 1.0f / w->W->normalizer, w->decay, n);
@@ -121,9 +121,10 @@ static void mix(sn_fla_work *fla, const void *of) {
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
     const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
-    sn_fla_project(fla, &l->q, w->q);
-    sn_fla_project(fla, &l->k, w->k);
-    sn_fla_project(fla, &l->v, w->v);
+    const sn_product others[] = { { &l->decay_a, w->rank, fla->h },
+                                  { &l->gate, w->gate, fla->h } };
+    sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->k, w->k }, { &l->v, w->v } },
+                   others, 2);
     if (l->q.conv) {
         pass->simd->silu(w->q, w->q, T * H * K);
         pass->simd->silu(w->k, w->k, T * w->G * K);
@@ -137,8 +138,8 @@ static void mix(sn_fla_work *fla, const void *of) {
     sn_fla_attend(fla, &(sn_fla_attention){ .q = w->q, .k = w->k, .decay = w->decay, .v = w->v,
                                             .y = w->y, .G = w->G });
     sn_pass_show(pass, "y", w->y, H * V);
-    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps, &l->gate,
-                         w->gate);
+    sn_fla_norm_and_gate(fla, w->y, l->head_norm, V, H * V, pass->model->norm_eps,
+                         l->gate.rows ? w->gate : NULL);
     sn_pass_linear(pass, &l->out, fla->out, w->y);
 }
 

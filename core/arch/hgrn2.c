@@ -58,7 +58,7 @@ static void take_arrays(sn_fla_work *fla, const sn_model *m) {
     w->K = (size_t)W->frame.K;
     w->V = (size_t)W->frame.V;
     const size_t keys = w->H * w->K, values = w->H * w->V;
-    sn_fla_take_arrays(fla, m, keys > values ? keys : values);
+    sn_fla_take_arrays(fla, m, 2 * keys + values);
     w->q = sn_pass_take(&fla->pass, keys);
     w->k = sn_pass_take(&fla->pass, keys);
     w->decay = sn_pass_take(&fla->pass, keys);
@@ -94,9 +94,8 @@ static void mix(sn_fla_work *fla, const void *of) {
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
     const size_t keys = w->H * w->K, values = w->H * w->V;
-    sn_fla_project(fla, &l->q, w->q);
-    sn_fla_project(fla, &l->forget, w->decay);
-    sn_fla_project(fla, &l->v, w->v);
+    sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->forget, w->decay },
+                                              { &l->v, w->v } }, NULL, 0);
     sn_pass_show(pass, "f", w->decay, keys);
     sn_pass_show(pass, "v", w->v, values);
     pass->simd->silu(w->q, w->q, pass->T * keys);

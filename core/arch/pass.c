@@ -27,35 +27,69 @@ void sn_pass_end(const sn_pass *pass, const sn_matrix *head, const float *normed
     sn_pass_show(pass, "x", pass->x, pass->D);
     if (!sn_all_finite(pass->x, pass->T * pass->D)) pass->exec->spoiled = true;
     if (!logits) return;
-    sn_linear(pass->exec, head, logits, head->rows, normed + first_logits * pass->D, n);
+    sn_multiply(pass->exec, &(sn_product){ head, logits, normed + first_logits * pass->D }, 1, n);
     if (!sn_all_finite(logits, n * head->rows)) pass->exec->spoiled = true;
 }
 
+void sn_pass_tokens(const sn_pass *pass, sn_work work, void *context) {
+    sn_run_tokens(pass->exec, pass->T, work, context);
+}
+
+void sn_pass_products(const sn_pass *pass, const sn_product *products, size_t n) {
+    sn_multiply(pass->exec, products, n, pass->T);
+}
+
 void sn_pass_linear(const sn_pass *pass, const sn_matrix *W, float *y, const float *x) {
-    sn_linear(pass->exec, W, y, W->rows, x, pass->T);
+    sn_multiply(pass->exec, &(sn_product){ W, y, x }, 1, pass->T);
+}
+
+void sn_pass_bias(const sn_pass *pass, float *y, const float *bias, size_t width) {
+    for (size_t t = 0; bias && t < pass->T; t++)
+        pass->simd->add(y + t * width, y + t * width, bias, width);
 }
 
 void sn_pass_affine(const sn_pass *pass, const sn_matrix *W, const float *bias, float *y,
                     const float *x) {
     sn_pass_linear(pass, W, y, x);
-    for (size_t t = 0; bias && t < pass->T; t++)
-        pass->simd->add(y + t * W->rows, y + t * W->rows, bias, W->rows);
+    sn_pass_bias(pass, y, bias, W->rows);
 }
 
 void sn_pass_add(const sn_pass *pass, const float *y) {
     pass->simd->add(pass->x, pass->x, y, pass->T * pass->D);
 }
 
+/* ---- norms ------------------------------------------------------------------------------- */
+
+typedef struct norm_job {
+    const sn_pass *pass;
+    float *y;
+    const float *x, *weight, *bias;
+    size_t width;
+    float eps;
+} norm_job;
+
+static void rms_tokens(void *context, size_t begin, size_t end) {
+    const norm_job *j = context;
+    for (size_t i = begin * j->width; i < end * j->width; i += j->width)
+        j->pass->simd->rms_norm(j->y + i, j->x + i, j->weight, j->width, j->eps);
+}
+
+static void norm_tokens(void *context, size_t begin, size_t end) {
+    const norm_job *j = context;
+    for (size_t i = begin * j->width; i < end * j->width; i += j->width)
+        j->pass->simd->layer_norm(j->y + i, j->x + i, j->weight, j->bias, j->width, j->eps);
+}
+
 void sn_pass_rms(const sn_pass *pass, float *y, const float *x, const float *weight, size_t width,
                  float eps) {
-    for (size_t t = 0; t < pass->T; t++)
-        pass->simd->rms_norm(y + t * width, x + t * width, weight, width, eps);
+    norm_job job = { pass, y, x, weight, NULL, width, eps };
+    sn_pass_tokens(pass, rms_tokens, &job);
 }
 
 void sn_pass_norm(const sn_pass *pass, float *y, const float *x, const float *weight,
                   const float *bias, size_t width, float eps) {
-    for (size_t t = 0; t < pass->T; t++)
-        pass->simd->layer_norm(y + t * width, x + t * width, weight, bias, width, eps);
+    norm_job job = { pass, y, x, weight, bias, width, eps };
+    sn_pass_tokens(pass, norm_tokens, &job);
 }
 
 float *sn_pass_state(const sn_pass *pass, size_t segment) {
@@ -71,19 +105,35 @@ static void keep_rows(float *history, const float *x, size_t x_stride, size_t n,
         memcpy(history + i * width, x + (count + i - n) * x_stride, width * sizeof(float));
 }
 
+typedef struct conv_job {
+    const sn_pass *pass;
+    float *y;
+    const float *x, *w, *bias;
+    size_t x_stride, taps, width, history;
+} conv_job;
+
+static void conv_tokens(void *context, size_t begin, size_t end) {
+    const conv_job *j = context;
+    const float *rows[SN_MAX_TAPS];
+    const size_t before = j->taps - 1;
+    for (size_t s = 0; s < j->pass->n_segments; s++) {
+        const float *old = sn_pass_state(j->pass, s) + j->history;
+        const size_t first = j->pass->segments[s].first;
+        const size_t last = first + j->pass->segments[s].count;
+        for (size_t t = first > begin ? first : begin; t < last && t < end; t++) {
+            for (size_t k = 0; k < j->taps; k++)
+                rows[k] = t - first + k < before ? old + (t - first + k) * j->width
+                                                 : j->x + (t + k - before) * j->x_stride;
+            j->pass->simd->conv(j->y + t * j->width, rows, j->w, j->bias, j->taps, j->width);
+        }
+    }
+}
+
 void sn_pass_conv(const sn_pass *pass, float *y, const float *x, size_t x_stride, const float *w,
                   const float *bias, size_t taps, size_t width, size_t history) {
-    const float *rows[SN_MAX_TAPS];
-    const size_t before = taps - 1;
-    for (size_t s = 0; s < pass->n_segments; s++) {
-        float *old = sn_pass_state(pass, s) + history;
-        const size_t first = pass->segments[s].first, count = pass->segments[s].count;
-        for (size_t t = 0; t < count; t++) {
-            for (size_t k = 0; k < taps; k++)
-                rows[k] = t + k < before ? old + (t + k) * width
-                                         : x + (first + t + k - before) * x_stride;
-            pass->simd->conv(y + (first + t) * width, rows, w, bias, taps, width);
-        }
-        keep_rows(old, x + first * x_stride, x_stride, before, count, width);
-    }
+    conv_job job = { pass, y, x, w, bias, x_stride, taps, width, history };
+    sn_pass_tokens(pass, conv_tokens, &job);
+    for (size_t s = 0; s < pass->n_segments; s++)
+        keep_rows(sn_pass_state(pass, s) + history, x + pass->segments[s].first * x_stride,
+                  x_stride, taps - 1, pass->segments[s].count, width);
 }

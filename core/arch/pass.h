@@ -63,6 +63,16 @@ sn_pass sn_pass_begin(const sn_model *model, sn_exec *exec, const sn_rows *embed
 void sn_pass_end(const sn_pass *pass, const sn_matrix *head, const float *normed, float *logits,
                  size_t first_logits);
 
+/* Calls work(context, begin, end) for ranges of the tokens, on several threads where that pays: for
+ * what is done to each token apart from the others. */
+void sn_pass_tokens(const sn_pass *pass, sn_work work, void *context);
+
+/* Products that read one another's inputs but not outputs, with one meeting of the threads (ops.h):
+ * sn_pass_multiply(pass, { &l->A, y, x }, { &l->B, z, x }); */
+void sn_pass_products(const sn_pass *pass, const sn_product *products, size_t n);
+#define sn_pass_multiply(pass, ...)                                                           \
+    sn_pass_products(pass, (const sn_product[]){ __VA_ARGS__ },                               \
+                     sizeof((const sn_product[]){ __VA_ARGS__ }) / sizeof(sn_product))
 
 /* y[t] = W x[t]; y is [T][W->rows] */
 void sn_pass_linear(const sn_pass *pass, const sn_matrix *W, float *y, const float *x);
@@ -70,6 +80,9 @@ void sn_pass_linear(const sn_pass *pass, const sn_matrix *W, float *y, const flo
 /* The same, with W's bias if there is one. */
 void sn_pass_affine(const sn_pass *pass, const sn_matrix *W, const float *bias, float *y,
                     const float *x);
+
+/* y[t] += bias, of `width` numbers a token; none if bias is NULL */
+void sn_pass_bias(const sn_pass *pass, float *y, const float *bias, size_t width);
 
 /* x += y */
 void sn_pass_add(const sn_pass *pass, const float *y);

@@ -45,9 +45,9 @@ typedef struct weights {
 typedef struct work {
     sn_pass pass;
     size_t D, N, H;
-    float *xn, *mixed, *r, *w, *k, *v, *a, *g, *kappa, *b, *y, *v_first;
-    float *hidden; /* [T][F] */
-    float *rank;   /* [T][rank] */
+    float *xn, *mixed[MIX_COUNT], *r, *w, *k, *v, *a, *g, *kappa, *b, *y, *v_first;
+    float *rank_w, *rank_a, *rank_v, *rank_g; /* [T][rank] */
+    float *hidden;                            /* [T][F] */
     const layer *layer;
 } work;
 
@@ -116,28 +116,29 @@ static uint64_t layer_state_floats(const sn_model *m) {
     return (uint64_t)m->n_embd * (2 + (uint64_t)m->head_size);
 }
 
-static size_t max_rank(const sn_model *m) {
+static size_t widest(const sn_model *m, size_t part) {
     const weights *W = m->weights;
     size_t rank = 0;
     for (int32_t l = 0; l < m->n_layers; l++) {
         const low_rank *parts[] = { &W->layers[l].w, &W->layers[l].a, &W->layers[l].v,
                                     &W->layers[l].g };
-        for (int i = 0; i < 4; i++)
-            if (parts[i]->A.rows > rank) rank = parts[i]->A.rows;
+        if (parts[part]->A.rows > rank) rank = parts[part]->A.rows;
     }
     return rank;
 }
 
 static void take_arrays(work *w, const sn_model *m) {
-    float **arrays[] = { &w->xn, &w->mixed, &w->r, &w->w, &w->k, &w->v, &w->a, &w->g, &w->kappa,
-                         &w->b, &w->y, &w->v_first };
+    float **arrays[] = { &w->xn, &w->r, &w->w, &w->k, &w->v, &w->a, &w->g, &w->kappa, &w->b,
+                         &w->y, &w->v_first };
+    float **ranks[] = { &w->rank_w, &w->rank_a, &w->rank_v, &w->rank_g };
     w->D = (size_t)m->n_embd;
     w->N = (size_t)m->head_size;
     w->H = (size_t)m->n_heads;
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
         *arrays[i] = sn_pass_take(&w->pass, w->D);
+    for (int i = 0; i < MIX_COUNT; i++) w->mixed[i] = sn_pass_take(&w->pass, w->D);
+    for (size_t i = 0; i < 4; i++) *ranks[i] = sn_pass_take(&w->pass, widest(m, i));
     w->hidden = sn_pass_take(&w->pass, (size_t)m->n_ffn);
-    w->rank = sn_pass_take(&w->pass, max_rank(m));
 }
 
 static sn_status bind(sn_loader *loader, sn_model *m) {
@@ -179,19 +180,30 @@ static void layer_norms(const work *w, const sn_norm *n, float *y, const float *
     sn_pass_norm(&w->pass, y, x, n->weight, n->bias, w->D, w->pass.model->norm_eps);
 }
 
-/* mixed = xn + mu (previous xn - xn); before a segment's first token stands its shift state. */
-static const float *token_shift(const work *w, const float *mu,
-                                float *(*shift)(const work *, size_t)) {
+/* x_c = xn + mu_c (previous xn - xn) for the tokens [begin, end) and `count` rows of mu, each into
+ * an array of its own; before a segment's first token stands its shift state. */
+static void shift_tokens(const work *w, const float *mu, int count,
+                         float *(*shift)(const work *, size_t), size_t begin, size_t end) {
     const size_t D = w->D;
     for (size_t s = 0; s < w->pass.n_segments; s++) {
-        const sn_segment *segment = &w->pass.segments[s];
-        const float *previous = shift(w, s);
-        for (size_t t = segment->first; t < segment->first + segment->count; t++) {
-            w->pass.simd->lerp(w->mixed + t * D, w->xn + t * D, previous, mu, D);
-            previous = w->xn + t * D;
+        const size_t first = w->pass.segments[s].first, last = first + w->pass.segments[s].count;
+        for (size_t t = first > begin ? first : begin; t < last && t < end; t++) {
+            const float *previous = t == first ? shift(w, s) : w->xn + (t - 1) * D;
+            for (int c = 0; c < count; c++)
+                w->pass.simd->lerp(w->mixed[c] + t * D, w->xn + t * D, previous,
+                                   mu + (size_t)c * D, D);
         }
     }
-    return w->mixed;
+}
+
+static void shift_time(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    shift_tokens(w, w->layer->mu, MIX_COUNT, shift_a, begin, end);
+}
+
+static void shift_channels(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    shift_tokens(w, w->layer->mu_f, 1, shift_f, begin, end);
 }
 
 /* shift = xn of each segment's last token */
@@ -202,41 +214,54 @@ static void keep_shift(const work *w, float *(*shift)(const work *, size_t)) {
     }
 }
 
-static const float *time_shift(const work *w, int which) {
-    return token_shift(w, w->layer->mu + (size_t)which * w->D, shift_a);
-}
-
-/* y = B f(A x) + bias */
-static void apply_low_rank(const work *w, const low_rank *p, sn_map f, float *y, const float *x) {
-    sn_pass_linear(&w->pass, &p->A, w->rank, x);
-    if (f) f(w->rank, w->rank, w->pass.T * p->A.rows);
-    sn_pass_affine(&w->pass, &p->B, p->bias, y, w->rank);
+/* The inside of the low-rank parts: y = B f(A x) + bias. */
+static void activate_ranks(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const layer *l = w->layer;
+    const size_t w_rank = l->w.A.rows, g_rank = l->g.A.rows;
+    float *rank_w = w->rank_w + begin * w_rank, *rank_g = w->rank_g + begin * g_rank;
+    w->pass.simd->tanh(rank_w, rank_w, (end - begin) * w_rank);
+    w->pass.simd->sigmoid(rank_g, rank_g, (end - begin) * g_rank);
 }
 
 /* v += (v_first - v) sigmoid(v0 + B_v A_v x_v); layer 0's v is everyone's v_first. */
-static void value_residual(const work *w, const float *x_v) {
-    const size_t n = w->pass.T * w->D;
-    if (w->layer == ((const weights *)w->pass.model->weights)->layers) {
-        memcpy(w->v_first, w->v, n * sizeof(float));
+static void value_residual(const work *w, float *v, float *v_first, float *mix) {
+    const sn_simd *simd = w->pass.simd;
+    const low_rank *part = &w->layer->v;
+    if (!part->A.rows) {
+        memcpy(v_first, v, w->D * sizeof(float));
         return;
     }
-    apply_low_rank(w, &w->layer->v, NULL, w->y, x_v);
-    w->pass.simd->sigmoid(w->y, w->y, n);
-    w->pass.simd->lerp(w->v, w->v, w->v_first, w->y, n);
+    simd->add(mix, mix, part->bias, w->D);
+    simd->sigmoid(mix, mix, w->D);
+    simd->lerp(v, v, v_first, mix, w->D);
 }
 
 /* kappa = normalise per head(k k_k); k = k + k_a (k a - k); b = kappa a */
-static void keys(const work *w) {
+static void keys(const work *w, float *k, float *kappa, const float *a, float *b) {
     const size_t D = w->D, N = w->N;
     const sn_simd *simd = w->pass.simd;
-    for (size_t t = 0; t < w->pass.T; t++) {
-        float *k = w->k + t * D, *kappa = w->kappa + t * D, *a = w->a + t * D, *b = w->b + t * D;
-        simd->mul(kappa, k, w->layer->k_k, D);
-        for (size_t h = 0; h < w->H; h++)
-            simd->l2_normalize(kappa + h * N, kappa + h * N, N, KEY_NORM_FLOOR);
-        simd->mul(b, k, a, D);
-        simd->lerp(k, k, b, w->layer->k_a, D);
-        simd->mul(b, kappa, a, D);
+    simd->mul(kappa, k, w->layer->k_k, D);
+    for (size_t h = 0; h < w->H; h++)
+        simd->l2_normalize(kappa + h * N, kappa + h * N, N, KEY_NORM_FLOOR);
+    simd->mul(b, k, a, D);
+    simd->lerp(k, k, b, w->layer->k_a, D);
+    simd->mul(b, kappa, a, D);
+}
+
+/* w = exp(-c sigmoid(w0 + B_w tanh(A_w x_w))); a = sigmoid(a0 + B_a A_a x_a); values and keys */
+static void prepare_tokens(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const layer *l = w->layer;
+    const sn_simd *simd = w->pass.simd;
+    const size_t D = w->D;
+    for (size_t o = begin * D; o < end * D; o += D) {
+        simd->add(w->w + o, w->w + o, l->w.bias, D);
+        simd->decay_rwkv7(w->w + o, w->w + o, D);
+        simd->add(w->a + o, w->a + o, l->a.bias, D);
+        simd->sigmoid(w->a + o, w->a + o, D);
+        value_residual(w, w->v + o, w->v_first + o, w->y + o);
+        keys(w, w->k + o, w->kappa + o, w->a + o, w->b + o);
     }
 }
 
@@ -251,7 +276,7 @@ static void recur(const work *w, float *S, size_t o, size_t count) {
 }
 
 /* Heads [begin, end) of all segments; after the recurrence
- * y = GroupNorm(y) + v sum(r k r_k). */
+ * y = (GroupNorm(y) + v sum(r k r_k)) g. */
 static void recur_heads(void *context, size_t begin, size_t end) {
     const work *w = context;
     const size_t D = w->D, N = w->N;
@@ -267,6 +292,7 @@ static void recur_heads(void *context, size_t begin, size_t end) {
                                      eps);
             float bonus = w->pass.simd->dot3(w->r + o, w->k + o, l->r_k + c, N);
             w->pass.simd->axpy(w->y + o, bonus, w->v + o, N);
+            w->pass.simd->mul(w->y + o, w->y + o, w->g + o, N);
         }
     }
 }
@@ -284,39 +310,40 @@ static void show(const work *w) {
 
 static void time_mix(work *w) {
     const layer *l = w->layer;
-    const sn_simd *simd = w->pass.simd;
     const sn_pass *pass = &w->pass;
-    const size_t n = pass->T * w->D;
     layer_norms(w, &l->ln1, w->xn, pass->x);
-
-    sn_pass_linear(pass, &l->R, w->r, time_shift(w, MIX_R));
-    apply_low_rank(w, &l->w, simd->tanh, w->w, time_shift(w, MIX_W));
-    simd->decay_rwkv7(w->w, w->w, n); /* w = exp(-c sigmoid(w0 + B_w tanh(A_w x_w))) */
-    sn_pass_linear(pass, &l->K, w->k, time_shift(w, MIX_K));
-    const float *x_v = time_shift(w, MIX_V);
-    sn_pass_linear(pass, &l->V, w->v, x_v);
-    value_residual(w, x_v);
-    apply_low_rank(w, &l->a, NULL, w->a, time_shift(w, MIX_A));
-    simd->sigmoid(w->a, w->a, n); /* a = sigmoid(a0 + B_a A_a x_a) */
-    apply_low_rank(w, &l->g, simd->sigmoid, w->g, time_shift(w, MIX_G));
-    keys(w);
-
+    sn_pass_tokens(pass, shift_time, w);
+    sn_pass_multiply(pass, { &l->R, w->r, w->mixed[MIX_R] }, { &l->K, w->k, w->mixed[MIX_K] },
+                     { &l->V, w->v, w->mixed[MIX_V] }, { &l->w.A, w->rank_w, w->mixed[MIX_W] },
+                     { &l->a.A, w->rank_a, w->mixed[MIX_A] },
+                     { &l->v.A, w->rank_v, w->mixed[MIX_V] },
+                     { &l->g.A, w->rank_g, w->mixed[MIX_G] });
+    sn_pass_tokens(pass, activate_ranks, w);
+    sn_pass_multiply(pass, { &l->w.B, w->w, w->rank_w }, { &l->a.B, w->a, w->rank_a },
+                     { &l->v.B, w->y, w->rank_v }, { &l->g.B, w->g, w->rank_g });
+    sn_pass_tokens(pass, prepare_tokens, w);
     sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
-    simd->mul(w->y, w->y, w->g, n);
     show(w);
-    sn_pass_linear(pass, &l->O, w->mixed, w->y);
-    sn_pass_add(pass, w->mixed);
+    sn_pass_linear(pass, &l->O, w->b, w->y);
+    sn_pass_add(pass, w->b);
     keep_shift(w, shift_a);
+}
+
+static void square_tokens(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const size_t F = w->layer->F_K.rows;
+    w->pass.simd->relu_squared(w->hidden + begin * F, w->hidden + begin * F, (end - begin) * F);
 }
 
 /* x += F_V relu(F_K mix(LN(x)))^2 */
 static void channel_mix(work *w) {
     const layer *l = w->layer;
     layer_norms(w, &l->ln2, w->xn, w->pass.x);
-    sn_pass_linear(&w->pass, &l->F_K, w->hidden, token_shift(w, l->mu_f, shift_f));
-    w->pass.simd->relu_squared(w->hidden, w->hidden, w->pass.T * l->F_K.rows);
-    sn_pass_linear(&w->pass, &l->F_V, w->mixed, w->hidden);
-    sn_pass_add(&w->pass, w->mixed);
+    sn_pass_tokens(&w->pass, shift_channels, w);
+    sn_pass_linear(&w->pass, &l->F_K, w->hidden, w->mixed[0]);
+    sn_pass_tokens(&w->pass, square_tokens, w);
+    sn_pass_linear(&w->pass, &l->F_V, w->b, w->hidden);
+    sn_pass_add(&w->pass, w->b);
     keep_shift(w, shift_f);
 }
 

@@ -303,12 +303,11 @@ static void read_out(work *w) {
 }
 
 /* The memory's decay is p_c = 1 - 1 / (h_min exp(span sigmoid(gate_c))) for each value c. */
-static void memory_decays(work *w, const memory *m, const float *at) {
+static void memory_decays(work *w, const memory *m) {
     const sn_simd *simd = w->pass.simd;
     const size_t n = w->pass.T * m->v.rows;
     float span = w->W->h_max / w->W->h_min - 1.0f;
     simd->log1p(&span, &span, 1);
-    sn_pass_linear(&w->pass, &m->gate, w->mp, at);
     simd->sigmoid(w->mp, w->mp, n);
     simd->scale(w->mp, -span, w->mp, n);
     simd->exp(w->mp, w->mp, n);
@@ -322,17 +321,14 @@ static void normalize_rows(const work *w, float *x, size_t width) {
         w->pass.simd->l2_normalize(x + t * width, x + t * width, width, MEMORY_NORM_FLOOR);
 }
 
-/* out += W_a CSN(W_o o) */
-static void remember(work *w, const float *at) {
+/* out += W_a CSN(W_o o); keys, queries, values and gates hold their products */
+static void remember(work *w) {
     const memory *m = &w->layer->memory;
     const size_t slots = m->k.rows, values = m->v.rows;
     const size_t history = has_taps(w->W) ? (size_t)(w->W->K - 1) * w->D : 0;
-    sn_pass_linear(&w->pass, &m->k, w->mk, at);
-    sn_pass_linear(&w->pass, &m->q, w->mq, at);
-    sn_pass_linear(&w->pass, &m->v, w->mv, at);
     normalize_rows(w, w->mk, slots);
     normalize_rows(w, w->mq, slots);
-    memory_decays(w, m, at);
+    memory_decays(w, m);
     for (size_t i = 0; i < w->pass.n_segments; i++) {
         const sn_segment *segment = &w->pass.segments[i];
         const size_t o = segment->first * values, k = segment->first * slots;
@@ -355,21 +351,20 @@ static void block(work *w) {
     const size_t n = w->pass.T * w->D;
     norms(w, &l->norm_in, w->raw, w->pass.x, w->D);
     const float *at = look_back(w);
-    sn_pass_linear(&w->pass, &l->map_in, w->low, at);
+    const memory *m = &l->memory;
+    sn_pass_multiply(&w->pass, { &l->map_in, w->low, at }, { &m->k, w->mk, at },
+                     { &m->q, w->mq, at }, { &m->v, w->mv, at }, { &m->gate, w->mp, at });
     sn_pass_linear(&w->pass, &l->map_out, w->map, w->low);
     compete(w);
     decays(w);
     roll(w);
     read_out(w);
-    sn_pass_linear(&w->pass, &l->mix, w->out, w->y);
+    sn_pass_multiply(&w->pass, { &l->mix, w->out, w->y }, { &l->feedback, w->term, w->before },
+                     { &l->state_mul, w->left, w->y });
     simd->axpy(w->out, l->gain[0], w->s, n);
-    sn_pass_linear(&w->pass, &l->feedback, w->term, w->before);
     simd->add(w->out, w->out, w->term, n);
-    if (l->state_mul.rows) {
-        sn_pass_linear(&w->pass, &l->state_mul, w->term, w->y);
-        simd->mla(w->out, w->term, w->s, w->out, n);
-    }
-    if (l->memory.k.rows) remember(w, at);
+    if (l->state_mul.rows) simd->mla(w->out, w->left, w->s, w->out, n);
+    if (m->k.rows) remember(w);
     if (w->W->on.residual) sn_pass_add(&w->pass, w->out);
     else memcpy(w->pass.x, w->out, n * sizeof(float));
     if (w->W->on.h_norm) norms(w, &w->W->h_norm, w->pass.x, w->pass.x, w->D);

@@ -48,7 +48,7 @@ void sn_blob_model_free(sn_blob_model *m) {
 
 sn_status sn_blob_model_prefill(sn_blob_model *m, const int32_t *tokens, int32_t n,
                                 float *logits) {
-    sn_shared_pool *shared = m->model->page_bytes > CACHE_BYTES ? sn_shared_pool_take() : NULL;
+    sn_shared_pool *shared = m->model->weight_bytes > CACHE_BYTES ? sn_shared_pool_take() : NULL;
     m->state->exec.pool = sn_shared_pool_of(shared);
     const sn_status status = sn_state_prefill(m->state, tokens, n, logits);
     m->state->exec.pool = m->model->pool;

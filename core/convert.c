@@ -315,7 +315,7 @@ static sn_status convert_gguf(const sn_gguf *gguf, const char *out,
     sn_model_options_init(&header_only);
     header_only.header_only = 1;
     SN_TRY(check_output(gguf, out));
-    SN_TRY(sn_model_begin(gguf, &header_only, &model, &roles));
+    SN_TRY(sn_model_begin(gguf, &header_only, 1, &model, &roles));
     job.roles = roles;
     sn_status status = SN_OK;
     if (!model->arch) status = sn_arch_refuse(sn_gguf_name(gguf), model->architecture);

@@ -52,11 +52,9 @@ static size_t read_partial(void *user, void *buffer, size_t bytes) {
     return bytes;
 }
 
-static sn_status next_piece(sn_loading *l) {
+static void next_piece(sn_loading *l) {
     l->filled = 0;
-    l->complete = !sn_load_next(l->loader, &l->piece);
-    if (!l->complete) return SN_OK;
-    return sn_model_end(l->model, l->loader, &l->options);
+    l->complete = sn_load_next(l->loader, &l->piece, 1) == 0;
 }
 
 /* Stores n bytes of the file where sn_loading_next would have them. */
@@ -98,8 +96,8 @@ static sn_status try_header(sn_loading *l) {
     }
     SN_TRY(status);
     l->open = true;
-    SN_TRY(sn_model_begin(&l->gguf, &l->options, &l->model, &l->loader));
-    SN_TRY(next_piece(l));
+    SN_TRY(sn_model_begin(&l->gguf, &l->options, 1, &l->model, &l->loader));
+    next_piece(l);
     l->position = l->have - at_hand.left;
     return take(l, at_hand.data, at_hand.left);
 }
@@ -119,8 +117,10 @@ static sn_status advance(sn_loading *l, size_t n) {
     if (skipping) return SN_OK;
     l->filled += n;
     if (l->filled < l->piece.bytes) return SN_OK;
-    SN_TRY(sn_load_keep(l->loader));
-    return next_piece(l);
+    SN_TRY(sn_load_keep(l->loader, &l->piece));
+    SN_TRY(sn_load_report(l->loader, l->piece.bytes));
+    next_piece(l);
+    return SN_OK;
 }
 
 /* Where the next bytes belong: nowhere, or in the piece. */

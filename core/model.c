@@ -59,6 +59,8 @@ static sn_status check_options(const sn_model_options *given, sn_model_options *
     *options = *given;
     if (options->activations != SN_ACTIVATIONS_INT8 && options->activations != SN_ACTIVATIONS_F32)
         return sn_fail(SN_E_INVAL, "model options: activations is %d", (int)options->activations);
+    if (options->map != 0 && options->map != 1)
+        return sn_fail(SN_E_INVAL, "model options: map is %d", (int)options->map);
     if (options->n_threads < 0)
         return sn_fail(SN_E_INVAL, "model options: n_threads is %d", (int)options->n_threads);
     if (options->max_chunk < 0 || options->max_chunk > MOST_MAX_CHUNK)
@@ -137,8 +139,12 @@ static sn_status record_tensors(const sn_gguf *gguf, sn_model *m) {
 static sn_status set_up_execution(sn_model *m, const sn_model_options *options) {
     int32_t threads = options->n_threads;
     SN_TRY(find_backend(options->backend, &m->simd)); /* named by sn_model_check_options */
-    if (!threads) threads = m->page_bytes <= CACHE_BYTES ? 1 : sn_platform_cores();
-    return sn_pool_new(threads, &m->pool);
+    m->threads_reason = threads ? SN_THREADS_ASKED : SN_THREADS_CORES;
+    if (!threads && m->weight_bytes <= CACHE_BYTES) {
+        m->threads_reason = SN_THREADS_CACHE;
+        threads = 1;
+    }
+    return sn_pool_new(threads ? threads : sn_platform_cores(), &m->pool);
 }
 
 static void advise(const sn_model_options *options, const char *line) {
@@ -198,33 +204,23 @@ static sn_status describe(const sn_gguf *gguf, const sn_model_options *options, 
     return record_tensors(gguf, m);
 }
 
-/* Reads the pieces out of an open file. */
-static sn_status read_pieces(const sn_gguf *gguf, sn_loader *loader) {
-    sn_piece piece;
-    while (sn_load_next(loader, &piece)) {
-        sn_input *input = &gguf->parts[piece.part].input;
-        SN_TRY(sn_input_skip_to(input, piece.offset));
-        SN_TRY(sn_input_read(input, piece.to, piece.bytes));
-        SN_TRY(sn_load_keep(loader));
-    }
-    return SN_OK;
-}
-
-sn_status sn_model_begin(const sn_gguf *gguf, const sn_model_options *options, sn_model **model,
-                         sn_loader **loader) {
+sn_status sn_model_begin(const sn_gguf *gguf, const sn_model_options *options, size_t most,
+                         sn_model **model, sn_loader **out) {
+    sn_loader *loader = NULL;
     sn_model *m = sn_alloc(sizeof *m);
     if (!m) return SN_E_NOMEM;
     sn_status status = describe(gguf, options, m);
-    if (status == SN_OK) status = sn_load_begin(gguf, m, options, loader);
-    if (status == SN_OK) compare_vocabularies(gguf, options, m);
-    if (status == SN_OK) *model = m;
-    else sn_model_free(m);
-    return status;
-}
-
-sn_status sn_model_end(sn_model *m, sn_loader *loader, const sn_model_options *options) {
-    sn_load_end(loader);
-    return options->header_only ? SN_OK : set_up_execution(m, options);
+    if (status == SN_OK) status = sn_load_begin(gguf, m, options, most, &loader);
+    if (status == SN_OK && !options->header_only) status = set_up_execution(m, options);
+    if (status != SN_OK) {
+        sn_load_free(loader);
+        sn_model_free(m);
+        return status;
+    }
+    compare_vocabularies(gguf, options, m);
+    *model = m;
+    *out = loader;
+    return SN_OK;
 }
 
 /* Decodes vectors, so it runs under our floating-point environment. */
@@ -232,9 +228,8 @@ SN_WORKER static sn_status load(const sn_gguf *gguf, const sn_model_options *opt
                                 sn_model **out) {
     sn_model *m;
     sn_loader *loader;
-    SN_TRY(sn_model_begin(gguf, options, &m, &loader));
-    sn_status status = read_pieces(gguf, loader);
-    if (status == SN_OK) status = sn_model_end(m, loader, options);
+    SN_TRY(sn_model_begin(gguf, options, SN_PIECES_AT_ONCE, &m, &loader));
+    const sn_status status = sn_load_read(loader, gguf, m->pool);
     sn_load_free(loader);
     if (status == SN_OK) *out = m;
     else sn_model_free(m);
@@ -339,7 +334,7 @@ sn_status sn_model_load_source(const sn_source *source, const sn_model_options *
     SN_TRY(sn_input_read(&input, first, n));
     if (n < 4 || memcmp(first, "GGUF", 4) != 0)
         return load_whole(&input, first, n, &options, model);
-    resumed r = { { first, n }, &input };
+    resumed r = { { .data = first, .left = n }, &input };
     sn_input whole = { .name = input.name, .size = input.size, .read = read_resumed, .user = &r };
     SN_TRY(sn_gguf_read(&whole, &gguf));
     return sn_model_from(&gguf, &options, model);
@@ -348,7 +343,7 @@ sn_status sn_model_load_source(const sn_source *source, const sn_model_options *
 void sn_model_free(sn_model *model) {
     if (!model) return;
     sn_pool_free(model->pool);
-    if (model->pages) sn_platform_pages_free(model->pages, model->page_bytes);
+    sn_weights_free(model->memory);
     sn_tokenizer_destroy(model->tokenizer);
     sn_free(model->weights);
     sn_free(model->tensors);
@@ -386,10 +381,35 @@ sn_status sn_model_get_info(const sn_model *m, sn_model_info *info) {
         .max_chunk = m->max_chunk,
         .parameters = m->parameters,
         .file_bytes = m->file_bytes,
-        .resident_bytes = (double)m->page_bytes,
+        .resident_bytes = (double)m->weight_bytes,
         .state_bytes = (double)m->state_floats * sizeof(float),
         .bytes_per_token = m->matrix_bytes + m->vector_bytes + m->row_bytes,
     };
+    return SN_OK;
+}
+
+sn_status sn_model_get_run(const sn_model *m, sn_model_run *run) {
+    if (!m || !run) return sn_fail(SN_E_INVAL, "%s is NULL", m ? "run" : "model");
+    if (run->struct_size < sizeof *run)
+        return sn_fail(SN_E_INVAL, "model run: struct_size is %u, expected %zu",
+                       (unsigned)run->struct_size, sizeof *run);
+    if (!m->memory) return sn_fail(SN_E_INVAL, "the model was loaded without its weights");
+    const bool cores = m->threads_reason == SN_THREADS_CORES;
+    *run = (sn_model_run){
+        .struct_size = run->struct_size,
+        .n_threads = sn_pool_threads(m->pool),
+        .threads_reason = cores ? sn_platform_cores_reason() : m->threads_reason,
+        .weight_bytes = (double)m->weight_bytes,
+        .mapped_bytes = sn_weights_mapped_bytes(m->memory),
+        .huge_bytes = sn_weights_huge_bytes(m->memory),
+    };
+    return SN_OK;
+}
+
+sn_status sn_model_read_weights(const sn_model *m, int32_t alone, double *bytes) {
+    if (!m || !bytes) return sn_fail(SN_E_INVAL, "%s is NULL", m ? "bytes" : "model");
+    if (!m->memory) return sn_fail(SN_E_INVAL, "the model was loaded without its weights");
+    *bytes = sn_weights_read(m->memory, alone ? NULL : m->pool);
     return SN_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "formats/gguf.h"
 #include "ops.h"
+#include "weights.h"
 
 /* Tokens [first, first + count) of a forward pass belong to this state, in order. */
 typedef struct sn_segment {
@@ -57,9 +58,9 @@ struct sn_model {
     size_t max_int8_k;     /* longest input of a quantised matrix */
 
     void *weights;     /* the architecture's struct of vectors and matrices */
-    uint8_t *pages;    /* what it points into */
-    size_t page_bytes;
-    uint64_t fingerprint; /* of the weights as used, docs/state-format.md */
+    sn_weights *memory; /* what it points into; NULL for a header_only model */
+    size_t weight_bytes;
+    int32_t threads_reason; /* SN_THREADS_ASKED or _CACHE, else the cores */
 
     sn_tokenizer *tokenizer; /* may be NULL */
     char *name, *chat_template;

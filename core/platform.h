@@ -40,8 +40,17 @@ int sn_platform_same_file(const char *a, const char *b);
 void *sn_platform_pages(size_t bytes);
 void sn_platform_pages_free(void *block, size_t bytes);
 
+/* What sn_input.map gave; `bytes` is the file's size. */
+void sn_platform_unmap(const void *data, size_t bytes);
+
+/* Bytes of a block that lie on huge pages; -1 if the system does not tell. Reads files. */
+double sn_platform_huge_bytes(const void *block, size_t bytes);
+
 /* min(cores this process may use, cgroup quota), at least 1. */
 int32_t sn_platform_cores(void);
+
+/* What set that number: SN_THREADS_CORES, SN_THREADS_AFFINITY or SN_THREADS_QUOTA. */
+int32_t sn_platform_cores_reason(void);
 
 /* Before threads are started that only the library's end would end: Windows cannot wait for them
  * then, so there the library stays loaded from now on. Elsewhere it does nothing. */

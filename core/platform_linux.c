@@ -47,6 +47,34 @@ void sn_platform_pages_free(void *block, size_t bytes) {
         munmap(block, sn_round_up(bytes, HUGE_PAGE_BYTES));
 }
 
+/* The line that a mapping of /proc/self/smaps begins with: its addresses. */
+static bool begins_mapping(const char *line, uintptr_t *from, uintptr_t *to) {
+    unsigned long long low, high;
+    if (sscanf(line, "%llx-%llx ", &low, &high) != 2) return false;
+    *from = (uintptr_t)low;
+    *to = (uintptr_t)high;
+    return true;
+}
+
+/* The system tells of whole mappings, of which the block may be a part. */
+double sn_platform_huge_bytes(const void *block, size_t bytes) {
+    FILE *file = fopen("/proc/self/smaps", "re");
+    if (!file) return -1.0;
+    const uintptr_t start = (uintptr_t)block;
+    uintptr_t from = 0, to = 0;
+    unsigned long long kib;
+    double huge = 0.0;
+    char line[512];
+    while (fgets(line, sizeof line, file)) {
+        if (begins_mapping(line, &from, &to) || to <= start || from >= start + bytes) continue;
+        if (sscanf(line, "AnonHugePages: %llu", &kib) == 1 ||
+            sscanf(line, "FilePmdMapped: %llu", &kib) == 1)
+            huge += 1024.0 * (double)kib;
+    }
+    fclose(file);
+    return huge < (double)bytes ? huge : (double)bytes;
+}
+
 /* ---- cores -------------------------------------------------------------------------- */
 
 #define MAX_CPUS 8192
@@ -155,6 +183,31 @@ static long limit_by_groups(long cores) {
             cores = tightest(group, limit_v1, cores);
     }
     return cores;
+}
+
+/* Ranges like "0-3,8". */
+static long count_listed(const char *list) {
+    long n = 0;
+    for (char *end; *list >= '0' && *list <= '9'; list = end + (*end == ',')) {
+        const long first = strtol(list, &end, 10);
+        n += (*end == '-' ? strtol(end + 1, &end, 10) : first) - first + 1;
+    }
+    return n;
+}
+
+static bool has_affinity(void) {
+    char text[1024];
+    cpu_set_t allowed[MAX_CPUS / CPU_SETSIZE];
+    CPU_ZERO_S(sizeof allowed, allowed);
+    if (sched_getaffinity(0, sizeof allowed, allowed) != 0) return false;
+    return read_text("/sys/devices/system/cpu/online", text, sizeof text) &&
+           CPU_COUNT_S(sizeof allowed, allowed) < count_listed(text);
+}
+
+int32_t sn_platform_cores_reason(void) {
+    const long allowed = allowed_cores();
+    if (limit_by_groups(allowed) < allowed) return SN_THREADS_QUOTA;
+    return has_affinity() ? SN_THREADS_AFFINITY : SN_THREADS_CORES;
 }
 
 int32_t sn_platform_cores(void) {

@@ -21,6 +21,9 @@
 #if !defined(__EMSCRIPTEN__)
 #include <dirent.h>
 #endif
+#if !defined(__wasm__)
+#include <sys/mman.h>
+#endif
 
 #ifndef O_CLOEXEC
 #define O_CLOEXEC 0
@@ -80,16 +83,53 @@ static sn_status open_to_read(const char *path, void **user, uint64_t *size) {
     return status;
 }
 
+#if defined(__wasm__)
+
+/* Some hosts lack pread(), and none maps a file. */
+#define read_input_at NULL
+#define map_file NULL
+
+void sn_platform_unmap(const void *data, size_t bytes) {
+    (void)data;
+    (void)bytes;
+}
+
+#else
+
+static size_t read_input_at(void *user, uint64_t offset, void *buffer, size_t bytes) {
+    ssize_t got;
+    if (offset > INT64_MAX) return 0;
+    do got = pread(descriptor(user), buffer, bytes, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static sn_status map_file(const sn_input *input, const uint8_t **data) {
+    if (input->size > PTRDIFF_MAX)
+        return sn_fail(SN_E_NOMEM, "%.300s: larger than the address space", input->name);
+    void *start = mmap(NULL, (size_t)input->size, PROT_READ, MAP_SHARED, descriptor(input->user),
+                       0);
+    if (start == MAP_FAILED) return io_error(input->name, "map");
+    *data = start;
+    return SN_OK;
+}
+
+void sn_platform_unmap(const void *data, size_t bytes) {
+    munmap((void *)(uintptr_t)data, bytes);
+}
+
+#endif
+
 sn_status sn_platform_open(const char *path, sn_input *input) {
     void *user = NULL;
     uint64_t size = 0;
     SN_TRY(open_to_read(path, &user, &size));
     *input = (sn_input){ .name = path, .size = size, .read = read_file, .user = user,
-                         .close = close_file };
+                         .close = close_file, .read_at = read_input_at, .map = map_file };
     return SN_OK;
 }
 
-/* Not pread(): some hosts of WebAssembly lack it. A file's reader is one thread. */
+/* Not pread(), for WebAssembly's sake. A file's reader is one thread. */
 static size_t read_file_at(void *user, uint64_t offset, void *buffer, size_t bytes) {
     if (offset > INT64_MAX || lseek(descriptor(user), (off_t)offset, SEEK_SET) < 0) return 0;
     return read_file(user, buffer, bytes);

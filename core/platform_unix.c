@@ -32,6 +32,12 @@ void sn_platform_pages_free(void *block, size_t bytes) {
         munmap(block, bytes);
 }
 
+double sn_platform_huge_bytes(const void *block, size_t bytes) {
+    (void)block;
+    (void)bytes;
+    return -1.0;
+}
+
 #if defined(__APPLE__)
 
 /* Of a chip with two kinds of cores the fast ones: work is split evenly, so that a slow core would
@@ -57,6 +63,10 @@ static long counted_cores(void) {
 int32_t sn_platform_cores(void) {
     long cores = counted_cores();
     return cores > 1 && cores < MANY_CORES ? (int32_t)cores : 1;
+}
+
+int32_t sn_platform_cores_reason(void) {
+    return SN_THREADS_CORES;
 }
 
 #endif

@@ -12,8 +12,18 @@ void sn_platform_pages_free(void *block, size_t bytes) {
     sn_free(block);
 }
 
+double sn_platform_huge_bytes(const void *block, size_t bytes) {
+    (void)block;
+    (void)bytes;
+    return -1.0;
+}
+
 int32_t sn_platform_cores(void) {
     return 1;
+}
+
+int32_t sn_platform_cores_reason(void) {
+    return SN_THREADS_CORES;
 }
 
 #endif

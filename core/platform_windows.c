@@ -85,6 +85,12 @@ void sn_platform_pages_free(void *block, size_t bytes) {
         VirtualFree(block, 0, MEM_RELEASE);
 }
 
+double sn_platform_huge_bytes(const void *block, size_t bytes) {
+    (void)block;
+    (void)bytes;
+    return 0.0; /* none were asked for */
+}
+
 /* ---- cores -------------------------------------------------------------------------- */
 
 /* Physical cores of which this process may use at least one thread. */
@@ -121,6 +127,18 @@ int32_t sn_platform_cores(void) {
     int32_t cores = allowed_cores(), limit = job_cores();
     if (limit && limit < cores) cores = limit;
     return cores > 1 ? cores : 1;
+}
+
+static bool has_affinity(void) {
+    DWORD_PTR allowed = 0, all = 0;
+    GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all);
+    return allowed != all;
+}
+
+int32_t sn_platform_cores_reason(void) {
+    const int32_t limit = job_cores();
+    if (limit && limit < allowed_cores()) return SN_THREADS_QUOTA;
+    return has_affinity() ? SN_THREADS_AFFINITY : SN_THREADS_CORES;
 }
 
 /* ---- unloading ---------------------------------------------------------------------- */

@@ -71,12 +71,30 @@ static sn_status open_to_read(const char *path, void **user, uint64_t *size) {
     return status;
 }
 
+/* The view keeps the mapping, and that the file, until it is unmapped. */
+static sn_status map_file(const sn_input *input, const uint8_t **data) {
+    if (input->size > PTRDIFF_MAX)
+        return sn_fail(SN_E_NOMEM, "%.300s: larger than the address space", input->name);
+    HANDLE mapping = CreateFileMappingW(input->user, NULL, PAGE_READONLY, 0, 0, NULL);
+    if (!mapping) return sn_windows_error(input->name, "map");
+    const void *start = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
+    const sn_status status = start ? SN_OK : sn_windows_error(input->name, "map");
+    CloseHandle(mapping);
+    if (status == SN_OK) *data = start;
+    return status;
+}
+
+void sn_platform_unmap(const void *data, size_t bytes) {
+    (void)bytes;
+    UnmapViewOfFile(data);
+}
+
 sn_status sn_platform_open(const char *path, sn_input *input) {
     void *user = NULL;
     uint64_t size = 0;
     SN_TRY(open_to_read(path, &user, &size));
     *input = (sn_input){ .name = path, .size = size, .read = read_file, .user = user,
-                         .close = close_file };
+                         .close = close_file, .read_at = read_file_at, .map = map_file };
     return SN_OK;
 }
 

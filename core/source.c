@@ -36,6 +36,20 @@ sn_status sn_input_read(sn_input *input, void *buffer, size_t bytes) {
     return SN_OK;
 }
 
+sn_status sn_input_read_at(const sn_input *input, uint64_t offset, void *buffer, size_t bytes) {
+    uint8_t *to = buffer;
+    const uint64_t left = offset < input->size ? input->size - offset : 0;
+    if (bytes > left) return too_short(input, input->size, bytes - left);
+    while (bytes) {
+        const size_t got = input->read_at(input->user, offset, to, bytes);
+        if (got == 0 || got > bytes) return too_short(input, offset, bytes);
+        to += got;
+        bytes -= got;
+        offset += got;
+    }
+    return SN_OK;
+}
+
 sn_status sn_input_skip_to(sn_input *input, uint64_t position) {
     uint8_t discarded[SKIP_BYTES];
     if (position < input->position)
@@ -64,8 +78,15 @@ static size_t read_memory(void *user, void *buffer, size_t bytes) {
     return n;
 }
 
+static size_t read_memory_at(void *user, uint64_t offset, void *buffer, size_t bytes) {
+    const sn_memory_cursor *cursor = user;
+    memcpy(buffer, cursor->start + (size_t)offset, bytes); /* sn_input_read_at() has checked */
+    return bytes;
+}
+
 void sn_input_from_memory(sn_input *input, const char *name, const void *data, size_t bytes,
                           sn_memory_cursor *cursor) {
-    *cursor = (sn_memory_cursor){ .data = data, .left = bytes };
-    *input = (sn_input){ .name = name, .size = bytes, .read = read_memory, .user = cursor };
+    *cursor = (sn_memory_cursor){ .data = data, .left = bytes, .start = data };
+    *input = (sn_input){ .name = name, .size = bytes, .read = read_memory, .user = cursor,
+                         .read_at = read_memory_at };
 }

@@ -107,11 +107,15 @@ SN_WORKER static double largest_difference(const float *a, const float *b, size_
     return largest;
 }
 
+static bool same_weights(const sn_model *a, const sn_model *b) {
+    return a == b || (a->state_floats == b->state_floats &&
+                      sn_weights_fingerprint(a->memory) == sn_weights_fingerprint(b->memory));
+}
+
 sn_status sn_state_compare(const sn_state *a, const sn_state *b, double *difference) {
     if (!a || !b || !difference)
         return sn_fail(SN_E_INVAL, "%s is NULL", difference ? "state" : "difference");
-    if (a->model->fingerprint != b->model->fingerprint ||
-        a->model->state_floats != b->model->state_floats)
+    if (!same_weights(a->model, b->model))
         return sn_fail(SN_E_MISMATCH, "the states belong to different models");
     const sn_fpenv saved = sn_fpenv_enter();
     *difference = largest_difference(a->data, b->data, a->model->state_floats);

@@ -50,7 +50,7 @@ static void write_header(const sn_state *state, bool has_sampler, size_t sampler
     put_u32(p + AT_VERSION, FORMAT_VERSION);
     put_u32(p + AT_HEADER, HEADER_BYTES);
     memcpy(p + AT_ARCH, m->arch->name, strlen(m->arch->name)); /* shorter than ARCH_BYTES */
-    put_u64(p + AT_FINGERPRINT, m->fingerprint);
+    put_u64(p + AT_FINGERPRINT, sn_weights_fingerprint(m->memory));
     put_u64(p + AT_POSITION, state->position);
     put_u64(p + AT_FLOATS, m->state_floats);
     put_u32(p + AT_SAMPLER, (uint32_t)sampler_bytes);
@@ -116,7 +116,8 @@ static sn_status check_identity(const sn_model *m, const uint8_t *p) {
     if (memcmp(arch, p + AT_ARCH, ARCH_BYTES) != 0)
         return sn_fail(SN_E_MISMATCH, "saved state: of architecture '%.*s', the model is '%s'",
                        ARCH_BYTES, (const char *)p + AT_ARCH, m->arch->name);
-    if (get_u64(p + AT_FLOATS) != m->state_floats || get_u64(p + AT_FINGERPRINT) != m->fingerprint)
+    if (get_u64(p + AT_FLOATS) != m->state_floats ||
+        get_u64(p + AT_FINGERPRINT) != sn_weights_fingerprint(m->memory))
         return sn_fail(SN_E_MISMATCH, "saved state: made with other weights than this model's");
     return SN_OK;
 }

@@ -132,6 +132,10 @@ typedef struct sn_model_options {
     void *progress_user;
     sn_log_fn log; /* may be NULL */
     void *log_user;
+    int32_t map; /* 1: weights that lie in a packed GGUF file as they are used stay there: the file
+                  * is mapped, and processes that map it share its memory. SN_E_UNSUPPORTED of
+                  * what is no packed file. While the model lives the file must not be written
+                  * to: cut short, it ends the process (SIGBUS) where a read would have failed */
 } sn_model_options;
 
 /* Fills in the defaults, struct_size included. */
@@ -205,6 +209,32 @@ typedef struct sn_model_info {
 } sn_model_info;
 
 SN_API sn_status sn_model_get_info(const sn_model *model, sn_model_info *info);
+
+#define SN_THREADS_ASKED 0    /* options.n_threads */
+#define SN_THREADS_CACHE 1    /* one: the weights fit in a cache, where threads only wait */
+#define SN_THREADS_CORES 2    /* the physical cores */
+#define SN_THREADS_AFFINITY 3 /* those of them that this process may use */
+#define SN_THREADS_QUOTA 4    /* the control group's share of processor time */
+
+/* How a model runs on this machine; found out anew at each call, which may read files. */
+typedef struct sn_model_run {
+    uint32_t struct_size;   /* in: sizeof(sn_model_run) */
+    int32_t n_threads;
+    int32_t threads_reason; /* SN_THREADS_*: where that number comes from */
+    double weight_bytes;    /* in memory, mapped or not */
+    double mapped_bytes;    /* of them in a mapped file */
+    double huge_bytes;      /* of them on huge pages; -1: the system does not tell */
+} sn_model_run;
+
+/* SN_E_INVAL for a header_only model. */
+SN_API sn_status sn_model_get_run(const sn_model *model, sn_model_run *run);
+
+/*
+ * Reads all of the model's weights once and does nothing with them, on this thread (alone = 1) or
+ * on all of the model's. Timed, it shows how fast this machine reads these very pages, which no
+ * decode step can pass. *bytes receives how many were read.
+ */
+SN_API sn_status sn_model_read_weights(const sn_model *model, int32_t alone, double *bytes);
 
 /* Tokens in the vocabulary, hence floats in a logits buffer. 0 if model is NULL. */
 SN_API int32_t sn_model_vocab(const sn_model *model);

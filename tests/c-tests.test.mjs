@@ -35,6 +35,7 @@ const PROGRAMS = {
   test_import: ['tests/data/family', models, folder],
   test_import_tokenizer: [folder],
   test_json: [],
+  test_load: [models, folder],
   test_loading: [models],
   test_mappings: [],
   test_oracle: [],
@@ -86,7 +87,7 @@ test('native: every program in tests/c is known here', () => {
 
 for (const program of Object.keys(PROGRAMS)) define('native', program);
 for (const program of Object.keys(PROGRAMS)) define('asan', program);
-const THREADED = ['test_abi', 'test_family', 'test_threads'];
+const THREADED = ['test_abi', 'test_family', 'test_load', 'test_threads'];
 for (const program of THREADED)
   define('tsan', program, { targets: THREADED.map((name) => `build/tsan/tests/${name}`) });
 

@@ -246,18 +246,9 @@ sn_status sn_open_blob(const char *path, sn_gguf *gguf) {
 /* ---- from memory -------------------------------------------------------------------- */
 
 typedef struct memory_stream {
-    sn_memory_cursor cursor;
+    sn_memory_cursor cursor; /* first: it is what reads */
     char *name;
 } memory_stream;
-
-static size_t read_memory_stream(void *user, void *buffer, size_t bytes) {
-    sn_memory_cursor *cursor = &((memory_stream *)user)->cursor;
-    size_t n = bytes < cursor->left ? bytes : cursor->left;
-    if (n) memcpy(buffer, cursor->data, n);
-    cursor->data += n;
-    cursor->left -= n;
-    return n;
-}
 
 static void close_memory_stream(void *user) {
     memory_stream *stream = user;
@@ -275,9 +266,10 @@ static sn_status open_gguf_memory(const char *name, const void *data, size_t byt
         sn_free(copied);
         return SN_E_NOMEM;
     }
-    *stream = (memory_stream){ .cursor = { .data = data, .left = bytes }, .name = copied };
-    sn_input input = { .name = copied, .size = bytes, .read = read_memory_stream, .user = stream,
-                       .close = close_memory_stream };
+    sn_input input;
+    stream->name = copied;
+    sn_input_from_memory(&input, copied, data, bytes, &stream->cursor);
+    input.close = close_memory_stream;
     return sn_gguf_read(&input, gguf);
 }
 

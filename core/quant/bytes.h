@@ -5,6 +5,8 @@
 #ifndef SN_QUANT_BYTES_H
 #define SN_QUANT_BYTES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -98,6 +100,23 @@ static inline void sn_pack_iq4_xs_scales(const int8_t scale[8], uint8_t s[6]) {
     }
     sn_store16(s, high);
     sn_store32(s + 2, low);
+}
+
+/* ---- is everything a number? ---- */
+
+#define SN_F16_EXPONENT 0x7c00u
+#define SN_BF16_EXPONENT 0x7f80u
+
+/*
+ * No one of n 16-bit floats has all the bits of the exponent set: one more would carry into the
+ * sign's place. No early exit: the loop vectorises, and failure is rare.
+ */
+static inline bool sn_halves_finite(const uint8_t *src, size_t n, uint32_t exponent) {
+    const uint16_t mask = (uint16_t)exponent, one = (uint16_t)(exponent & (0u - exponent));
+    uint16_t sums = 0;
+    for (size_t i = 0; i < n; i++)
+        sums = (uint16_t)(sums | ((sn_load16(src + 2 * i) & mask) + one));
+    return !(sums & 0x8000u);
 }
 
 #endif

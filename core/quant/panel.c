@@ -196,6 +196,19 @@ bool sn_panel_pack(const sn_type *type, const uint8_t *rows, size_t n_rows, size
     return true;
 }
 
+/* Only where scales are f16: I4's are in no file that is packed. */
+bool sn_panel_finite(const sn_type *type, const uint8_t *panel, size_t k) {
+    const sn_panel_layout *l = sn_panel_layout_of(type);
+    if (l->value_bytes) return type->finite(panel, SN_PANEL_ROWS * k);
+    const size_t blocks = k / type->block, step = block_bytes(l, type->block);
+    const size_t n = (size_t)l->n_halves * SN_PANEL_ROWS;
+    const uint8_t *halves = panel + halves_at(l, type->block / 32);
+    bool finite = true;
+    for (size_t b = 0; b < blocks; b++)
+        finite &= sn_halves_finite(halves + b * step, n, SN_F16_EXPONENT);
+    return finite;
+}
+
 void sn_panel_unpack(const sn_type *type, const uint8_t *panel, size_t n_rows, size_t k,
                      uint8_t *rows) {
     const sn_panel_layout *l = sn_panel_layout_of(type);

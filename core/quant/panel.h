@@ -50,6 +50,9 @@ size_t sn_panel_bytes(const sn_type *type, size_t k);
 bool sn_panel_pack(const sn_type *type, const uint8_t *rows, size_t n_rows, size_t k,
                    uint8_t *panel);
 
+/* False if a scale or value of a panel is a NaN or infinite, those of missing rows included. */
+bool sn_panel_finite(const sn_type *type, const uint8_t *panel, size_t k);
+
 /* The way back, to the very bytes of the file (the proof that packing loses nothing). */
 void sn_panel_unpack(const sn_type *type, const uint8_t *panel, size_t n_rows, size_t k,
                      uint8_t *rows);

@@ -56,35 +56,35 @@ uint16_t sn_f32_to_bf16(float value) {
 
 /* ---- is everything a number? ----------------------------------------------------------- */
 
+/* As sn_halves_finite(). */
 static bool f32_finite(const uint8_t *src, size_t n) {
-    bool finite = true; /* no early exit: the loop vectorises, and failure is rare */
-    for (size_t i = 0; i < n; i++)
-        finite &= (sn_load32(src + 4 * i) & 0x7f800000u) != 0x7f800000u;
-    return finite;
+    uint32_t sums = 0;
+    for (size_t i = 0; i < n; i++) sums |= (sn_load32(src + 4 * i) & 0x7f800000u) + 0x00800000u;
+    return !(sums & 0x80000000u);
 }
 
-/* `count` 16-bit floats, `stride` bytes apart, none with all the exponent's bits set */
-static bool halves_finite(const uint8_t *src, size_t count, size_t stride, uint32_t exponent) {
-    bool finite = true;
+/* `count` f16 scales, `stride` bytes apart */
+static bool scales_finite(const uint8_t *src, size_t count, size_t stride) {
+    uint32_t sums = 0;
     for (size_t i = 0; i < count; i++)
-        finite &= (sn_load16(src + i * stride) & exponent) != exponent;
-    return finite;
+        sums |= (sn_load16(src + i * stride) & (uint32_t)SN_F16_EXPONENT) + 0x400u;
+    return !(sums & 0x8000u);
 }
 
 static bool f16_finite(const uint8_t *src, size_t n) {
-    return halves_finite(src, n, 2, 0x7c00u);
+    return sn_halves_finite(src, n, SN_F16_EXPONENT);
 }
 
 static bool bf16_finite(const uint8_t *src, size_t n) {
-    return halves_finite(src, n, 2, 0x7f80u);
+    return sn_halves_finite(src, n, SN_BF16_EXPONENT);
 }
 
 /* A name, the block's elements and bytes, and the places of its one or two f16 scales. */
 #define SCALES_FINITE(name, block, bytes, first, last)                                        \
     static bool name##_finite(const uint8_t *src, size_t n) {                                 \
         size_t blocks = n / (block);                                                          \
-        return halves_finite(src + (first), blocks, bytes, 0x7c00u) &&                        \
-               ((first) == (last) || halves_finite(src + (last), blocks, bytes, 0x7c00u));    \
+        return scales_finite(src + (first), blocks, bytes) &&                                 \
+               ((first) == (last) || scales_finite(src + (last), blocks, bytes));             \
     }
 
 SCALES_FINITE(q4_0, 32, 18, 0, 0)

@@ -407,6 +407,30 @@ static void test_panel_refuses(const sn_type *type) {
     free(panel);
 }
 
+/* Panels with any bits are as finite as the rows they hold; I4's stand in no file. */
+static void test_panel_finite(const sn_type *type) {
+    enum { K = 512 };
+    uint8_t *rows = malloc(16 * K * 4), *panel = malloc(16 * K * 4);
+    check_random random = {31};
+    const size_t bytes = sn_panel_bytes(type, K);
+    size_t finite = 0;
+    for (int i = 0; i < 600; i++) {
+        random_rows(&random, type, 16 * K / type->block, rows);
+        CHECK(sn_panel_pack(type, rows, 16, K, panel), "%s", type->name);
+        CHECK(sn_panel_finite(type, panel, K), "%s", type->name);
+        uint8_t *at = panel + check_below(&random, (uint32_t)bytes / 2) * 2;
+        memcpy(at, (const char *[]){ "\x00\x7c", "\x80\x7f", "\x12\x34" }[i % 3], 2);
+        sn_panel_unpack(type, panel, 16, K, rows);
+        const bool wanted = type->finite(rows, 16 * K);
+        CHECK(sn_panel_finite(type, panel, K) == wanted, "%s: byte %zu", type->name,
+              (size_t)(at - panel));
+        finite += wanted;
+    }
+    CHECK(finite > 0 && finite < 600, "%s: %zu of 600", type->name, finite);
+    free(rows);
+    free(panel);
+}
+
 /* ---- the layout itself, read as panel.h describes it ------------------------------------- */
 
 /* Code of element i (0..31) of row r in a group that begins at `group`. */
@@ -530,6 +554,7 @@ int main(int argc, char **argv) {
         test_panel_round_trip(type);
         test_panel_row(type);
         test_panel_refuses(type);
+        if (type->id != SN_TYPE_I4) test_panel_finite(type);
         test_panel_layout(type);
         test_panel_missing_rows(type);
     }

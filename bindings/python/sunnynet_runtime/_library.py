@@ -22,7 +22,7 @@ class ModelOptions(Structure):
     _fields_ = [("struct_size", c_uint32), ("backend", c_char_p), ("n_threads", c_int32),
                 ("activations", c_int32), ("header_only", c_int32), ("max_chunk", c_int32),
                 ("progress", ProgressFn), ("progress_user", c_void_p), ("log", LogFn),
-                ("log_user", c_void_p)]
+                ("log_user", c_void_p), ("map", c_int32)]
 
 
 class ModelInfo(Structure):

@@ -147,6 +147,22 @@ test('stdout is the answer only, stats go to stderr', async () => {
   assert.deepEqual(stdout, plain.stdout);
   for (const word of ['seed', 'back end', 'threads', 'prompt', 'generated', 'load', 'state'])
     assert.match(stderr, new RegExp(word));
+  assert.match(stderr, /^threads +1: the weights fit in a cache/m);
+  assert.match(stderr, /^weights +\d{6,} bytes/m);
+  const asked = await good([...args, '--stats', '-t', '2']);
+  assert.match(asked.stderr, /^threads +2: as asked for$/m);
+});
+
+test('--mmap', async () => {
+  const packed = file('packed.gguf');
+  const args = ['-p', prompt, '-n', '8', '--temp', '0'];
+  await good(['convert', model, packed, '--packed']);
+  const wanted = await text(['run', '-m', model, ...args]);
+  const { stdout, stderr } = await good(['run', '-m', packed, '--mmap', '--stats', ...args]);
+  assert.equal(stdout.toString(), wanted);
+  const [, bytes, mapped] = /^weights +(\d+) bytes, (\d+) in the mapped file/m.exec(stderr);
+  assert.ok(Number(mapped) > 0.9 * Number(bytes) && Number(mapped) < Number(bytes));
+  await bad(['run', '-m', model, '--mmap', ...args], 1, /is not packed, so it cannot be mapped/);
 });
 
 test('prompts from stdin and files', async () => {
@@ -446,16 +462,23 @@ test('perplexity says where it starts', async () => {
 });
 
 test('bench', async () => {
-  const args = ['bench', '-m', model, '--prompt-tokens', '8', '--gen-tokens', '2', '-r', '2',
-    '--batch', '1,3', '-t', '1'];
+  const args = ['bench', '-m', model, '--prompt-tokens', '8,5,0', '--gen-tokens', '2', '-r', '2',
+    '--batch', '1,3', '-t', '1,2'];
   const rows = await json([...args, '--json']);
-  assert.deepEqual(rows.map((row) => [row.test, row.size]),
-    [['prefill', 8], ['decode', 2], ['batch', 1], ['batch', 3]]);
+  const tests = [['prefill', 8], ['prefill', 5], ['decode', 2], ['batch', 1], ['batch', 3]];
+  assert.deepEqual(rows.map((row) => [row.test, row.size, row.threads]),
+    [1, 2].flatMap((threads) => tests.map((one) => [...one, threads])));
   for (const row of rows) {
     assert.ok(row.min <= row.tokens_per_second && row.tokens_per_second <= row.max);
-    assert.ok(row.bytes_per_token > 0);
+    assert.ok(row.bytes_per_token > 0 && row.bytes_per_token <= row.weight_bytes);
+    assert.ok(row.read_bandwidth > 0 && row.read_bandwidth_alone > 0);
+    const share = row.tokens_per_second * row.bytes_per_token / row.read_bandwidth;
+    assert.ok(Math.abs(row.read_share / share - 1) < 1e-6);
+    assert.ok(row.huge_bytes === null || row.huge_bytes <= row.weight_bytes);
   }
-  assert.match(await text(args), /\| prefill 8 +\|[^]*back end/);
+  const report = await text(args);
+  assert.match(report, /\| prefill 8 +\|[^]*back end[^]*threads +1: as asked for\nweights/);
+  assert.match(report, /threads +2[^]*read speed +[\d.]+ GB\/s on one thread, [\d.]+ GB\/s on all/);
 });
 
 test('convert and selftest', async () => {

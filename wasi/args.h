@@ -59,14 +59,14 @@ typedef struct arguments {
     const char *positional[2]; /* convert: IN OUT; release: CHECKPOINT */
     int64_t n_positional;
     int64_t predict, top_k, repeat_last_n, seed, threads, activations, chunk, context;
-    int64_t mode, batch, prompt_tokens, gen_tokens, repeat, format;
+    int64_t mode, batch, gen_tokens, repeat, format;
     double temperature, top_p, min_p;
     double repeat_penalty, presence_penalty, frequency_penalty;
     bool ignore_eos, bos, no_bos, special, ends, escape, stats, json, all, tensors, packed;
-    bool help, version;
+    bool map, help, version;
     bool context_given, seed_given, format_given;
     text_list stops;
-    int_list batches, thread_counts;
+    int_list batches, prompt_sizes, thread_counts;
     bias_list bias;
 } arguments;
 

@@ -412,6 +412,7 @@ static int start(chat *c) {
         code = model_open(&c->model, args, (int32_t)args->threads, false);
     if (code == EXIT_DONE) code = model_need_tokenizer(&c->model);
     if (code == EXIT_DONE) code = choose_format(c);
+    if (code == EXIT_DONE && args->stats) code = run_show(&c->model);
     if (code == EXIT_DONE) code = sampler_open(&c->sampler, args, &c->model, &c->seed);
     if (code != EXIT_DONE) return code;
     sn_status status = sn_state_new(c->model.model, &c->state);

@@ -137,6 +137,7 @@ int model_open(loaded *m, const arguments *args, int32_t n_threads, bool header_
     options.activations = (int32_t)args->activations;
     options.header_only = header_only;
     options.max_chunk = (int32_t)args->chunk;
+    options.map = args->map;
     options.log = print_advice;
     progress p;
     progress_start(&p, "loading");

@@ -46,6 +46,13 @@ int tokenizer_open(loaded *m, const arguments *args);
 int model_need_tokenizer(const loaded *m);
 void model_close(loaded *m);
 
+/* ---- how it runs ---- */
+
+/* Threads, pages. run_describe() makes two lines of it, run_show() writes them to stderr. */
+int run_read(const loaded *m, sn_model_run *run);
+void run_describe(buffer *b, const sn_model_run *run);
+int run_show(const loaded *m);
+
 /* ---- ids ---- */
 
 typedef struct id_list {

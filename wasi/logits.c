@@ -146,10 +146,10 @@ static int score(scorer *s) {
     code = s->args->mode == MODE_BATCH ? score_batch(s) : score_one(s);
     double seconds = terminal_seconds() - start;
     code = sink_close(&s->out, code);
-    if (code == EXIT_DONE && s->args->stats)
-        fprintf(stderr, "back end    %s, threads %d\ntokens      %d, %.3f s\n",
-                s->model.info.backend, (int)s->model.info.n_threads, (int)s->ids.n, seconds);
-    return code;
+    if (code != EXIT_DONE || !s->args->stats) return code;
+    fprintf(stderr, "back end    %s, threads %d\ntokens      %d, %.3f s\n",
+            s->model.info.backend, (int)s->model.info.n_threads, (int)s->ids.n, seconds);
+    return run_show(&s->model);
 }
 
 int command_logits(const arguments *args) {

@@ -95,8 +95,8 @@ const option option_table[] = {
     {{"-o", "--output"}, OPTION_TEXT, LOGITS, AT(output), 0, 0, 0,
      "FILE", NULL, "write there instead of stdout"},
 
-    {{"--prompt-tokens"}, OPTION_INT, BENCH, AT(prompt_tokens), 0, 0, 1 << 20,
-     "N", "512", "tokens of the prefill test; 0: skip it"},
+    {{"--prompt-tokens"}, OPTION_INTS, BENCH, AT(prompt_sizes), 0, 0, 1 << 20,
+     "N,N", "512", "tokens of a prompt, one prefill test each; 0: none"},
     {{"--gen-tokens"}, OPTION_INT, BENCH, AT(gen_tokens), 0, 1, 1 << 20,
      "N", "128", "steps of the decode and batch tests"},
     {{"--batch"}, OPTION_INTS, BENCH, AT(batches), 0, 1, 4096,
@@ -114,6 +114,8 @@ const option option_table[] = {
      "int8|f32", "int8", "what quantised matrices are multiplied with"},
     {{"--chunk"}, OPTION_INT, COMPUTES, AT(chunk), 0, 1, 4096,
      "N", "32", "tokens of a prompt computed together"},
+    {{"--mmap"}, OPTION_FLAG, COMPUTES, AT(map), 0, 0, 0,
+     NULL, NULL, "use the weights of a packed file where it lies, shared by processes"},
     {{"-c", "--ctx-size"}, OPTION_INT, SAMPLES, AT(context), AT(context_given), 0, EXACT,
      "N", NULL, "accepted, but has no meaning: the state does not grow"},
 
@@ -211,8 +213,8 @@ const command_text command_table[COMMAND_COUNT] = {
          0},
     [COMMAND_BENCH] =
         {"bench", "[-m PATH] [options]", "measure the speed",
-         "Random tokens, the tests taken in turn. The share is that of the speed at which one\n"
-         "thread reads a buffer of 256 MiB; it passes 100 % with threads or weights in cache.\n",
+         "Random tokens, the tests taken in turn. The share is that of the speed at which as many\n"
+         "threads read the model's weights and do nothing else with them, in the same rounds.\n",
          0},
     [COMMAND_SELFTEST] =
         {"selftest", "", "compare all back ends this machine can run, bit for bit", "", 0},

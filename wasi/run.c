@@ -170,17 +170,19 @@ static void show_rate(const char *what, int64_t n, double seconds) {
             seconds > 0 ? (double)n / seconds : 0);
 }
 
-static void show_stats(const runner *r) {
+static int show_stats(const runner *r) {
     const sn_model_info *info = &r->model.info;
     if (r->seed < 0)
         fprintf(stderr, "seed        of the state file\n");
     else
         fprintf(stderr, "seed        %lld\n", (long long)r->seed);
     fprintf(stderr, "back end    %s, threads %d\n", info->backend, (int)info->n_threads);
+    int code = run_show(&r->model);
     fprintf(stderr, "load        %.3f s\n", r->model.seconds);
     show_rate("prompt", r->ids.n, r->prompt_seconds);
     show_rate("generated", r->g.tokens, r->g.seconds);
     fprintf(stderr, "state       %.0f bytes\n", info->state_bytes);
+    return code;
 }
 
 static int run(runner *r) {
@@ -192,7 +194,7 @@ static int run(runner *r) {
     if (code == EXIT_DONE) code = generate_answer(r);
     if (code == EXIT_DONE && !show_end(r)) code = OUT_CLOSED;
     if (code == EXIT_DONE) code = save(r);
-    if (code == EXIT_DONE && r->args->stats) show_stats(r);
+    if (code == EXIT_DONE && r->args->stats) code = show_stats(r);
     if (code == EXIT_DONE && r->g.reason == END_INTERRUPTED) code = EXIT_INTERRUPTED;
     return code;
 }

@@ -258,7 +258,8 @@ endif
 
 # A make of its own, because this one may have looked for a compiler before there was any.
 test: install-deps ## installs what is missing, builds and runs all tests
-	$(Q)$(MAKE) all compile-tests neon wasi js js-tools py-tools compat origin
+	$(Q)$(MAKE) dist-windows-x86_64 dist-macos-arm64 all compile-tests neon wasi js js-tools \
+	    py-tools python compat origin
 	$(Q)$(NODE_TEST) --test-concurrency=2 $(SUITES)
 
 install-deps: ## checks for compilers, node and emulator; installs what is missing
@@ -455,7 +456,7 @@ check-web: web js-tools ## the page and the JavaScript package in Chromium
 
 # ---- further parts, one topic a file -----------------------------------------------------------
 
-include make/abi.mk make/install.mk make/python.mk make/recur.mk make/kernels.mk
+include make/abi.mk make/install.mk make/python.mk make/dist.mk make/recur.mk make/kernels.mk
 
 # ----------------------------------------------------------------------------------------------
 

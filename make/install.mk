@@ -12,6 +12,9 @@ DOCDIR     ?= $(DATADIR)/doc/sunnynet
 INSTALL    ?= install
 
 PUBLIC_HEADERS := $(wildcard core/sunnynet.h core/sn_abi.h)
+# The README and what it links to, at the same places relative to each other.
+PAGES := README.md $(wildcard docs/*.md bindings/*/README.md)
+PAGE_FOLDERS := docs bindings/js bindings/python bindings
 BUNDLED_MODEL := models/rwkv7-fairy.gguf
 SO := libsunnynet.so
 PACKAGING := $(BUILD)/packaging
@@ -53,7 +56,8 @@ install: $(BUILD)/sunnynet $(LIBRARIES) $(PACKAGE_FILES) ## PREFIX=/usr/local DE
 	$(call say,INSTALL)
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' \
 	    '$(DESTDIR)$(LIBDIR)/cmake/sunnynet' '$(DESTDIR)$(INCLUDEDIR)' \
-	    '$(DESTDIR)$(DATADIR)/sunnynet' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(DOCDIR)'
+	    '$(DESTDIR)$(DATADIR)/sunnynet' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(DOCDIR)' \
+	    $(PAGE_FOLDERS:%='$(DESTDIR)$(DOCDIR)/%')
 	$(Q)$(INSTALL) -m 755 $(BUILD)/sunnynet '$(DESTDIR)$(BINDIR)'
 	$(Q)$(INSTALL) -m 755 $(BUILD)/$(SO) '$(DESTDIR)$(LIBDIR)/$(SO).$(VERSION)'
 	$(Q)ln -sf $(SO).$(VERSION) '$(DESTDIR)$(LIBDIR)/$(SO).$(SOVERSION)'
@@ -64,7 +68,9 @@ install: $(BUILD)/sunnynet $(LIBRARIES) $(PACKAGE_FILES) ## PREFIX=/usr/local DE
 	$(Q)$(INSTALL) -m 644 $(PACKAGING)/*.cmake '$(DESTDIR)$(LIBDIR)/cmake/sunnynet'
 	$(Q)$(INSTALL) -m 644 $(BUNDLED_MODEL) '$(DESTDIR)$(DATADIR)/sunnynet'
 	$(Q)$(INSTALL) -m 644 $(PACKAGING)/sunnynet.1 '$(DESTDIR)$(MANDIR)/man1'
-	$(Q)$(INSTALL) -m 644 LICENSE README.md '$(DESTDIR)$(DOCDIR)'
+	$(Q)$(INSTALL) -m 644 LICENSE '$(DESTDIR)$(DOCDIR)'
+	$(Q)for page in $(PAGES); do \
+	    $(INSTALL) -m 644 $$page '$(DESTDIR)$(DOCDIR)'/$$page || exit 1; done
 
 # The same list; folders that are ours alone go if they are empty then.
 uninstall: ## takes away what install put there, given the same variables
@@ -76,6 +82,7 @@ uninstall: ## takes away what install put there, given the same variables
 	    '$(DESTDIR)$(LIBDIR)/cmake/sunnynet/sunnynetConfigVersion.cmake' \
 	    '$(DESTDIR)$(DATADIR)/sunnynet/$(notdir $(BUNDLED_MODEL))' \
 	    '$(DESTDIR)$(MANDIR)/man1/sunnynet.1' '$(DESTDIR)$(DOCDIR)/LICENSE' \
-	    '$(DESTDIR)$(DOCDIR)/README.md'
-	$(Q)for folder in '$(LIBDIR)/cmake/sunnynet' '$(DATADIR)/sunnynet' '$(DOCDIR)'; do \
+	    $(PAGES:%='$(DESTDIR)$(DOCDIR)/%')
+	$(Q)for folder in '$(LIBDIR)/cmake/sunnynet' '$(DATADIR)/sunnynet' \
+	    $(PAGE_FOLDERS:%='$(DOCDIR)/%') '$(DOCDIR)'; do \
 	    [ ! -d "$(DESTDIR)$$folder" ] || rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync,
   readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { declared, exported } from './lib/abi.mjs';
@@ -35,10 +35,14 @@ const filesBelow = (where) => readdirSync(where, { recursive: true, withFileType
   .filter((entry) => !entry.isDirectory())
   .map((entry) => join(entry.path, entry.name).slice(where.length + 1)).sort();
 
+const PAGES = ['README.md', ...readdirSync(`${root}docs`).map((name) => `docs/${name}`),
+  ...readdirSync(`${root}bindings`).map((name) => `bindings/${name}/README.md`)]
+  .map((page) => `share/doc/sunnynet/${page}`);
+
 const FILES = ['bin/sunnynet', ...headers.map((name) => `include/${name}`),
   'lib/cmake/sunnynet/sunnynetConfig.cmake', 'lib/cmake/sunnynet/sunnynetConfigVersion.cmake',
   'lib/libsunnynet.a', 'lib/libsunnynet.so', `lib/${soname}`, `lib/libsunnynet.so.${version}`,
-  'lib/pkgconfig/sunnynet.pc', 'share/doc/sunnynet/LICENSE', 'share/doc/sunnynet/README.md',
+  'lib/pkgconfig/sunnynet.pc', 'share/doc/sunnynet/LICENSE', ...PAGES,
   'share/man/man1/sunnynet.1', 'share/sunnynet/rwkv7-fairy.gguf'].sort();
 
 /** Writes a source into the test's folder and gives the path of it. */
@@ -74,6 +78,18 @@ test('install: only what the public headers declare can be seen', () => {
     assert.deepEqual(exported(join(staged, 'lib', library)), [...new Set(names)]);
 });
 
+test('install: no page links to one that is not there', () => {
+  let links = 0;
+  for (const page of PAGES) {
+    const text = readFileSync(join(staged, page), 'utf8');
+    for (const [, to] of text.matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)) {
+      assert.ok(existsSync(join(staged, dirname(page), to)), `${page}: ${to}`);
+      links++;
+    }
+  }
+  assert.ok(links > 10);
+});
+
 test('install: the command finds its model and tells a story', async () => {
   const { stdout } = await succeed(join(home, 'bin/sunnynet'), ['run', '-n', '8', '--seed', '1'],
     { cwd: folder });
@@ -104,6 +120,7 @@ test('install: uninstall takes all of it away again, and nothing else', async ()
   writeFileSync(join(prefix, 'share/sunnynet/mine.gguf'), '');
   await make('uninstall', `PREFIX=${prefix}`);
   assert.deepEqual(filesBelow(prefix), ['share/sunnynet/mine.gguf']);
+  assert.ok(!existsSync(join(prefix, 'share/doc/sunnynet')));
   assert.ok(!existsSync(join(prefix, 'lib/cmake/sunnynet')));
 });
 

@@ -47,12 +47,17 @@ check() {
     has clang-19 || need 'clang-19' clang-19
     builds clang-19 -fsanitize=address || need "clang-19's sanitizers and libFuzzer" \
         libclang-rt-19-dev
+    has llvm-objdump-19 && has llvm-nm-19 || need 'llvm-objdump-19 and llvm-nm-19' llvm-19
     has wasm-ld-19 || need 'wasm-ld-19' lld-19
     [ -d /usr/include/wasm32-wasi ] || need 'the C library of WASI' wasi-libc
     builds clang-19 --target=wasm32-wasi || need "clang-19's runtime for WebAssembly" \
         libclang-rt-19-dev-wasm32
     # Emulators show what the library does on other CPUs; AArch64 needs its compiler elsewhere.
-    [ "$(uname -m)" != x86_64 ] || need_emulator x86_64
+    # wine runs what was built for Windows; its loader for 64 bits is enough.
+    if [ "$(uname -m)" = x86_64 ]; then
+        need_emulator x86_64
+        has wine && has wineserver || need 'wine and wineserver' wine
+    fi
     need_emulator aarch64
     has aarch64-linux-gnu-gcc || need 'aarch64-linux-gnu-gcc' gcc-aarch64-linux-gnu
     builds aarch64-linux-gnu-gcc -static || need 'the C library for AArch64' libc6-dev-arm64-cross

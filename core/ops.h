@@ -39,6 +39,7 @@ typedef struct sn_exec {
     bool f32_activations; /* multiply quantised matrices by floats */
     atomic_bool spoiled;  /* an activation was a NaN or infinite */
     double weight_bytes;  /* read so far */
+    uint64_t meetings;    /* of the threads, so far: each piece of work they share is one */
     size_t max_tokens;
     float *scratch; /* the architecture's, max_tokens times its scratch floats per token */
     /* int8 activations (sn_q8_rows), q_bytes of them for each token; the outputs of last, partial
@@ -80,6 +81,9 @@ typedef struct sn_product {
  * where int8 activations meet a NaN.
  */
 void sn_multiply(sn_exec *exec, const sn_product *products, size_t n, size_t n_tokens);
+
+/* Runs work over [0, n), shared among threads (threads.h). */
+void sn_run(sn_exec *exec, size_t n, sn_work work, void *context);
 
 /*
  * Runs work over the tokens [0, n_tokens), shared among threads where that is worth a meeting of

@@ -9,3 +9,10 @@ $(BUILD)/bench/kernels: bench/kernels.c $(LIB_OBJ)
 
 bench-kernels: $(BUILD)/bench/kernels ## measures the matrix products of this CPU's back ends; KERNEL_ARGS
 	$(Q)$< $(KERNEL_ARGS)
+
+# For WebAssembly: make BUILD=build/wasi build/wasi/bench/kernels.wasm
+$(BUILD)/bench/kernels.wasm: bench/kernels.c $(CORE_OBJ) $(foreach isa,$(ISAS),$(call backend,$(isa))) \
+                             $(BUILD)/simd/dispatch-sunnynet-relaxed.o
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(compile) $(WASI_LINK) -s -o $@ $^

@@ -189,10 +189,11 @@ SN_INLINE vi round_to_int(vf x, vf factor) {
     return vi_sub(vi_of_bits(shifted), vi_set1(SN_ROUND_MAGIC_BITS));
 }
 
-SN_INLINE int32_t int_sum(const int8_t *q, int n) {
-    int32_t sum = 0;
-    for (int i = 0; i < n; i++) sum += q[i];
-    return sum;
+/* 16 values to int8; returns the sum of those. */
+SN_INLINE int32_t quantize_lanes(int8_t *q, vf x, vf factor) {
+    const vi rounded = round_to_int(x, factor);
+    vi_store_i8(q, rounded);
+    return vi_hsum(rounded);
 }
 
 static int quantize_q8(int8_t *q, float *scale, int32_t *sum, const float *x, size_t k) {
@@ -205,10 +206,8 @@ static int quantize_q8(int8_t *q, float *scale, int32_t *sum, const float *x, si
         const int empty = !(amax >= 0x1p-100f);
         const float factor = empty ? 0.0f : 127.0f / amax;
         scale[b] = empty ? 0.0f : amax / 127.0f;
-        vi_store_i8(q, round_to_int(x0, vf_set1(factor)));
-        vi_store_i8(q + 16, round_to_int(x1, vf_set1(factor)));
-        sum[2 * b] = int_sum(q, 16);
-        sum[2 * b + 1] = int_sum(q + 16, 16);
+        sum[2 * b] = quantize_lanes(q, x0, vf_set1(factor));
+        sum[2 * b + 1] = quantize_lanes(q + 16, x1, vf_set1(factor));
     }
     return vf_hsum(spoiled) == 0.0f;
 }
@@ -226,9 +225,10 @@ static int quantize_i4(int8_t *q, float *scale, int32_t *sum, const float *x, si
         const int empty = !(amax >= 0x1p-100f);
         scale[b] = empty ? 0.0f : amax / 127.0f;
         const vf factor = vf_set1(empty ? 0.0f : 1.0f / scale[b]); /* no |q| is rounded to 128 */
-        for (int i = 0; i < 64; i += 16) vi_store_i8(q + i, round_to_int(vf_load(x + i), factor));
-        sum[2 * b] = int_sum(q, 32);
-        sum[2 * b + 1] = int_sum(q + 32, 32);
+        for (int h = 0; h < 2; h++)
+            sum[2 * b + (size_t)h] =
+                quantize_lanes(q + 32 * h, vf_load(x + 32 * h), factor) +
+                quantize_lanes(q + 32 * h + 16, vf_load(x + 32 * h + 16), factor);
     }
     return vf_hsum(spoiled) == 0.0f;
 }

@@ -44,14 +44,21 @@ SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
 /* sqrt(x) in all lanes. The builtin compiles to the instruction, which rounds correctly. */
 SN_INLINE vf vf_sqrt1(float x) { return vf_set1(__builtin_sqrtf(x)); }
 
-/* The largest lane, by the rule of vf_max; order does not matter for numbers. */
+/* The largest lane of numbers, and the sum of whole ones; no order of them matters. */
+#ifndef VF_HAS_ACROSS
 SN_INLINE float vf_hmax(vf a) {
     float v[16];
     vf_store(v, a);
-    for (int width = 8; width; width /= 2)
-        for (int l = 0; l < width; l++) v[l] = v[l] > v[l + width] ? v[l] : v[l + width];
+    for (int l = 1; l < 16; l++) v[0] = v[0] > v[l] ? v[0] : v[l];
     return v[0];
 }
+SN_INLINE int32_t vi_hsum(vi a) {
+    uint32_t v[16]; /* of a NaN's lanes it may wrap */
+    vi_store(v, a);
+    for (int l = 1; l < 16; l++) v[0] += v[l];
+    return (int32_t)v[0];
+}
+#endif
 
 /* Lanes with x < 0 take a, the others (-0 and NaN too) b. */
 SN_INLINE vf vf_by_sign(vf x, vf a, vf b) {

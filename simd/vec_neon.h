@@ -12,6 +12,7 @@
 #define VF_TILE 4   /* 16 of 32 registers hold sums */
 #define VQ_TILE 4
 #define VF_PANELS 2
+#define VF_HAS_ACROSS
 #define SN_UNROLL _Pragma("GCC unroll 8") /* loops over tiles, panels and code words */
 
 typedef struct { float32x4_t q[4]; } vf;
@@ -162,6 +163,13 @@ SN_INLINE float vf_hsum(vf a) {
     const float32x4_t s4 = vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3]));
     const float32x2_t s2 = vadd_f32(vget_low_f32(s4), vget_high_f32(s4));
     return vget_lane_f32(s2, 0) + vget_lane_f32(s2, 1);
+}
+
+SN_INLINE float vf_hmax(vf a) {
+    return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.q[0], a.q[1]), vmaxq_f32(a.q[2], a.q[3])));
+}
+SN_INLINE int32_t vi_hsum(vi a) {
+    return vaddvq_s32(vaddq_s32(vaddq_s32(a.q[0], a.q[1]), vaddq_s32(a.q[2], a.q[3])));
 }
 
 SN_INLINE void prefetch(const void *p) { __builtin_prefetch(p); }

@@ -12,6 +12,7 @@
 #define VF_TILE 2   /* 8 sums: engines map v128 to 16 registers */
 #define VQ_TILE 2
 #define VF_PANELS 1
+#define VF_HAS_ACROSS
 #define SN_UNROLL   /* the compiler's choice; unrolling whole blocks halves the speed */
 
 typedef struct { v128_t q[4]; } vf;
@@ -145,6 +146,18 @@ SN_INLINE float vf_hsum(vf a) {
                                      wasm_f32x4_add(a.q[1], a.q[3]));
     return (wasm_f32x4_extract_lane(s4, 0) + wasm_f32x4_extract_lane(s4, 2)) +
            (wasm_f32x4_extract_lane(s4, 1) + wasm_f32x4_extract_lane(s4, 3));
+}
+
+SN_INLINE float vf_hmax(vf a) {
+    const v128_t m4 = MAX_OF(MAX_OF(a.q[0], a.q[1]), MAX_OF(a.q[2], a.q[3]));
+    const v128_t m2 = MAX_OF(m4, wasm_i32x4_shuffle(m4, m4, 2, 3, 0, 1));
+    return wasm_f32x4_extract_lane(MAX_OF(m2, wasm_i32x4_shuffle(m2, m2, 1, 0, 3, 2)), 0);
+}
+SN_INLINE int32_t vi_hsum(vi a) {
+    const v128_t s4 = wasm_i32x4_add(wasm_i32x4_add(a.q[0], a.q[1]),
+                                     wasm_i32x4_add(a.q[2], a.q[3]));
+    const v128_t s2 = wasm_i32x4_add(s4, wasm_i32x4_shuffle(s4, s4, 2, 3, 0, 1));
+    return wasm_i32x4_extract_lane(s2, 0) + wasm_i32x4_extract_lane(s2, 1);
 }
 
 SN_INLINE void prefetch(const void *p) { (void)p; }

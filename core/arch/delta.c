@@ -34,7 +34,7 @@ static void run_heads(void *context, size_t begin, size_t end) {
 
 void sn_delta_rule(const sn_delta *d) {
     sn_delta job = *d;
-    sn_pool_run(d->pass->exec->pool, d->pass->n_segments * d->Hv, run_heads, &job);
+    sn_run(d->pass->exec, d->pass->n_segments * d->Hv, run_heads, &job);
 }
 
 void sn_delta_normalize(const sn_pass *pass, float *q, float *k, size_t H, size_t K, bool by_sum) {

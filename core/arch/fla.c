@@ -155,7 +155,7 @@ void sn_fla_attend(const sn_fla_work *w, const sn_fla_attention *a) {
     const size_t H = (size_t)w->model->H, K = (size_t)w->model->K;
     attend_job job = { w, a };
     pass->simd->scale(a->q, 1.0f / pass->simd->root((float)K), a->q, pass->T * H * K);
-    sn_pool_run(pass->exec->pool, pass->n_segments * H, attend_heads, &job);
+    sn_run(pass->exec, pass->n_segments * H, attend_heads, &job);
 }
 
 static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {

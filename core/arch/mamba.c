@@ -164,7 +164,7 @@ static void mix(work *w) {
     pass->simd->silu(w->u, w->u, pass->T * E);
     sn_pass_linear(pass, &l->x, w->xbc, w->u);
     discretise(w);
-    sn_pool_run(pass->exec->pool, pass->n_segments * ((E + CHANNELS - 1) / CHANNELS),
+    sn_run(pass->exec, pass->n_segments * ((E + CHANNELS - 1) / CHANNELS),
                 recur_channels, w);
     for (size_t t = 0; t < pass->T; t++)
         pass->simd->mul_silu(w->y + t * E, w->y + t * E, w->in + (2 * t + 1) * E, E);

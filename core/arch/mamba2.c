@@ -181,7 +181,7 @@ static void mix(work *w) {
                  w->X, 0);
     pass->simd->silu(w->u, w->u, pass->T * w->X);
     discretise(w);
-    sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
+    sn_run(pass->exec, pass->n_segments * w->H, recur_heads, w);
     gate(w);
     sn_pass_affine(pass, &l->out, l->out_bias, w->h, w->y);
     sn_pass_add(pass, w->h);

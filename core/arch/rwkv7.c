@@ -322,7 +322,7 @@ static void time_mix(work *w) {
     sn_pass_multiply(pass, { &l->w.B, w->w, w->rank_w }, { &l->a.B, w->a, w->rank_a },
                      { &l->v.B, w->y, w->rank_v }, { &l->g.B, w->g, w->rank_g });
     sn_pass_tokens(pass, prepare_tokens, w);
-    sn_pool_run(pass->exec->pool, pass->n_segments * w->H, recur_heads, w);
+    sn_run(pass->exec, pass->n_segments * w->H, recur_heads, w);
     show(w);
     sn_pass_linear(pass, &l->O, w->b, w->y);
     sn_pass_add(pass, w->b);

@@ -1,11 +1,13 @@
 /*
  * Weight bytes read, for every architecture: a chunk of a prompt and a batch read each matrix and
  * vector once, however many tokens they compute, and one embedding row for each. What one pass must
- * read is summed here from the sizes of the tensors.
+ * read is summed here from the sizes of the tensors. And how often the threads meet: at most
+ * eight times a layer and token, and once for the head.
  * Usage: test_counter models/test
  */
 #include "check.h"
 
+#include "state.h"
 #include "sunnynet.h"
 
 #define N_TOKENS 32
@@ -45,6 +47,19 @@ static void check_bytes(const char *what, double got, double wanted) {
     CHECK(got == wanted, "%s: %.0f bytes read, %.0f are one pass each", what, got, wanted);
 }
 
+#define MOST_MEETINGS 8 /* of a layer */
+
+static void check_meetings(const sn_model *model, sn_state *state) {
+    sn_model_info info = { .struct_size = sizeof info };
+    const uint64_t before = state->exec.meetings;
+    CHECK(sn_model_get_info(model, &info) == SN_OK, "%s", sn_last_error());
+    CHECK(sn_state_step(state, 2, NULL) == SN_OK, "%s", sn_last_error());
+    const uint64_t met = state->exec.meetings - before;
+    const uint64_t most = MOST_MEETINGS * (uint64_t)info.n_layers;
+    CHECK(met > 0 && met <= most, "%s: threads met %llu times, %llu are allowed", info.architecture,
+          (unsigned long long)met, (unsigned long long)most);
+}
+
 static void check_state(const sn_model *model, const pass_bytes *pass, int32_t max_chunk,
                         float *logits) {
     const int passes = (N_TOKENS + max_chunk - 1) / max_chunk;
@@ -67,6 +82,7 @@ static void check_state(const sn_model *model, const pass_bytes *pass, int32_t m
     wanted += pass->weights + pass->embedding;
     CHECK(sn_state_step(state, 1, logits) == SN_OK, "%s", sn_last_error());
     check_bytes("step", sn_state_weight_bytes_read(state), wanted);
+    check_meetings(model, state);
     sn_state_free(state);
 }
 

@@ -277,26 +277,44 @@ SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *d
     return vf_add(acc, vf_mul(min_total, vf_mul(s->min, xs)));
 }
 
+/* Whether the eight words of a block are unrolled where SN_UNROLL leaves it to the compiler. */
+#ifndef DOT_UNROLLS
+#define DOT_UNROLLS(bits) 0
+#endif
+#ifdef __clang__
+#define UNROLL_ALL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL_ALL SN_UNROLL
+#endif
+
 /* Which of a block's two dots word g, 0..7, of group i is added to. */
 SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
     return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
 }
 
+/* Word g of group i of a block for nt tokens, whose activations begin at q. */
+SN_INLINE void q8_word(sn_layout layout, int nt, vdot dot[][2], const vi *words, size_t i, int g,
+                       const int8_t *q, size_t q_stride) {
+    const vi w = vi_load(words + 8 * i + g);
+    SN_UNROLL for (int t = 0; t < nt; t++)
+        dot_add(&dot[t][dot_of(layout, i, g)], traits_of(layout).dot_bits, g, w,
+                load_i32(q + (size_t)t * q_stride + 4 * g));
+}
+
 /* sums[t] += block b for nt tokens; `words` are the block's code words, eight a group. */
 SN_INLINE void q8_tile(sn_layout layout, int nt, float *sums, const vi *words,
                        const block_scales *s, sn_q8_rows x, size_t b) {
-    const layout_traits traits = traits_of(layout);
     const size_t groups = groups_of(layout);
     const int8_t *q = x.q + 32 * groups * b;
     vdot dot[8][2];
     SN_UNROLL for (int t = 0; t < nt; t++) dot[t][0] = dot[t][1] = dot_start();
     SN_UNROLL for (size_t i = 0; i < groups; i++, q += 32) {
-        SN_UNROLL for (int g = 0; g < 8; g++) {
-            const vi w = vi_load(words + 8 * i + g);
-            SN_UNROLL for (int t = 0; t < nt; t++)
-                dot_add(&dot[t][dot_of(layout, i, g)], traits.dot_bits, g, w,
-                        load_i32(q + (size_t)t * x.q_stride + 4 * g));
-        }
+        if (DOT_UNROLLS(traits_of(layout).dot_bits))
+            UNROLL_ALL for (int g = 0; g < 8; g++)
+                q8_word(layout, nt, dot, words, i, g, q, x.q_stride);
+        else
+            SN_UNROLL for (int g = 0; g < 8; g++)
+                q8_word(layout, nt, dot, words, i, g, q, x.q_stride);
     }
     SN_UNROLL for (int t = 0; t < nt; t++) {
         const size_t row = (size_t)t * x.q_stride;
@@ -334,10 +352,19 @@ SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8
     copy_sums(y, y_stride, sums, n_tokens);
 }
 
+/* The same for one token, from the codes as they are stored. */
+SN_INLINE void q8_gemv_word(sn_layout layout, vdot dot[2], const uint8_t *quants, size_t i, int g,
+                            const int8_t *q) {
+    const layout_traits t = traits_of(layout);
+    const size_t line = 64 * (8 * i + (size_t)g);
+    if (line < t.block) prefetch(quants + line + PREFETCH_AHEAD);
+    dot_add(&dot[dot_of(layout, i, g)], t.dot_bits, g,
+            code_word(layout, quants + i * t.quants, g), load_i32(q + 4 * g));
+}
+
 /* One token, np panels in flight. */
 SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
                        size_t panel_bytes, size_t k, sn_q8_rows x) {
-    const layout_traits t = traits_of(layout);
     vf acc[2];
     SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
     const size_t groups = groups_of(layout);
@@ -349,12 +376,12 @@ SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels
             vdot dot[2] = { dot_start(), dot_start() };
             SN_UNROLL for (size_t i = 0; i < groups; i++) {
                 const int8_t *q = x.q + 32 * (groups * b + i);
-                SN_UNROLL for (int g = 0; g < 8; g++) {
-                    const size_t line = 64 * (8 * i + (size_t)g);
-                    if (line < t.block) prefetch(quants + line + PREFETCH_AHEAD);
-                    dot_add(&dot[dot_of(layout, i, g)], t.dot_bits, g,
-                            code_word(layout, quants + i * t.quants, g), load_i32(q + 4 * g));
-                }
+                if (DOT_UNROLLS(traits_of(layout).dot_bits))
+                    UNROLL_ALL for (int g = 0; g < 8; g++)
+                        q8_gemv_word(layout, dot, quants, i, g, q);
+                else
+                    SN_UNROLL for (int g = 0; g < 8; g++)
+                        q8_gemv_word(layout, dot, quants, i, g, q);
             }
             acc[p] = q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc[p]);
         }

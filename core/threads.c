@@ -38,7 +38,13 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
 #endif
 
 #define MAX_THREADS 256
-#define SPINS 4000      /* some microseconds: longer than the gap between two matrices of a layer */
+/* Some ten microseconds: longer than the gap between two matrices of a layer. WebAssembly has no
+ * pause, so a spin is much shorter there. */
+#if defined(__wasm__)
+#define SPINS 60000
+#else
+#define SPINS 4000
+#endif
 #define PIECES_A_THREAD 4 /* a thread that loses its core delays the others by one piece only */
 
 /*

@@ -27,15 +27,15 @@ function join(rows) {
 
 const load = (name, options) => loadModel(new URL(`/models/${name}`, location.href), options);
 
-/** { backend, hashes: { schedule: hash } } */
-export async function identity({ file, tokens, activations, backend }) {
-  const model = await load(file, { backend, activations, maxChunk: 48 });
+/** { backend, threads, hashes: { schedule: hash } } */
+export async function identity({ file, tokens, activations, backend, threads }) {
+  const model = await load(file, { backend, threads, activations, maxChunk: 48 });
   const hashes = {};
   for (const [name, feed] of Object.entries(SCHEDULES))
     hashes[name] = await hashOf(join(feed(model, tokens)), tokens.length * model.info.vocab);
-  const ran = model.info.backend;
+  const { info } = model;
   model.dispose();
-  return { backend: ran, hashes };
+  return { backend: info.backend, threads: info.threads, hashes };
 }
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));

@@ -112,6 +112,7 @@ static uint32_t wait_for_job(sn_pool *pool, uint32_t seen) {
 
 static os_result OS_CALL worker_main(void *argument) {
     sn_pool *pool = argument;
+    os_thread_begun();
     (void)sn_fpenv_enter(); /* this thread is ours alone: nothing to restore */
     for (uint32_t job = 0;;) {
         job = wait_for_job(pool, job);

@@ -43,8 +43,9 @@ const USABLE = {
 
 /*
  * From fast to slow; those with a worker are for several threads. The URLs are literals so that
- * bundlers find the files. A worker's file is the glue, which learns from the name that it is in
- * one; `file` is for Node, whose workers begin elsewhere (node-thread.mjs).
+ * bundlers find the files. A worker's file is the glue, which learns from the beginning of the
+ * name that it is in one (webpack makes one file of workers with the same name); `file` is for
+ * Node, whose workers begin elsewhere (node-thread.mjs).
  */
 const MODULES = [
   {
@@ -57,7 +58,7 @@ const MODULES = [
     glue: () => import('./sunnynet-relaxed-threads.mjs'),
     wasm: () => new URL('./sunnynet-relaxed-threads.wasm', import.meta.url),
     worker: () => new Worker(new URL('./sunnynet-relaxed-threads.mjs', import.meta.url),
-      { type: 'module', name: 'em-pthread' }),
+      { type: 'module', name: 'em-pthread-relaxed' }),
     file: 'sunnynet-relaxed-threads.mjs',
   },
   {
@@ -70,7 +71,7 @@ const MODULES = [
     glue: () => import('./sunnynet-simd-threads.mjs'),
     wasm: () => new URL('./sunnynet-simd-threads.wasm', import.meta.url),
     worker: () => new Worker(new URL('./sunnynet-simd-threads.mjs', import.meta.url),
-      { type: 'module', name: 'em-pthread' }),
+      { type: 'module', name: 'em-pthread-simd' }),
     file: 'sunnynet-simd-threads.mjs',
   },
   {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Decode and prefill speed of one model on every target of this machine, one after the other, in
 // separate processes, several rounds: node bench/targets.mjs MODEL.gguf [ROUNDS [PATTERN]]
-// Prints medians as a markdown table, of the targets whose names match PATTERN (all). MODEL must lie
-// below the repository's folder.
+// Prints medians as a markdown table, of the targets whose names match PATTERN (all). MODEL must
+// lie below the repository's folder.
 
 import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -49,8 +49,8 @@ async function command(where, model, threads, options = []) {
 }
 
 async function javascript(node, model, threads, backend) {
-  const job = { sunnynet: `${root}build/npm-package/sunnynet.mjs`, source: root + model, backend, threads,
-    prompt: PROMPT, decode: DECODE };
+  const job = { sunnynet: `${root}build/npm-package/sunnynet.mjs`, source: root + model, backend,
+    threads, prompt: PROMPT, decode: DECODE };
   const { stdout } = await execute(node, ['--input-type=module', '-e',
     `console.log(JSON.stringify(await (${measure})(${JSON.stringify(job)})))`]);
   return JSON.parse(stdout);

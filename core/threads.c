@@ -39,9 +39,10 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
 
 #define MAX_THREADS 256
 /* Some ten microseconds: longer than the gap between two matrices of a layer. WebAssembly has no
- * pause, so a spin is much shorter there. */
+ * pause, so a spin takes half a nanosecond there; and waking a worker takes longer than most jobs,
+ * so this is longer than the gaps of a whole chunk and what a caller does between two tokens. */
 #if defined(__wasm__)
-#define SPINS 60000
+#define SPINS 1000000
 #else
 #define SPINS 4000
 #endif

@@ -6,8 +6,8 @@ import { Model } from './model.mjs';
 import { openSource } from './source.mjs';
 import { threadsFor } from './threads.mjs';
 
-const OPTIONS = ['backend', 'threads', 'activations', 'maxChunk', 'signal', 'onProgress', 'headers', 'fetch',
-  'wasm', 'name', 'size'];
+const OPTIONS = ['backend', 'threads', 'activations', 'maxChunk', 'signal', 'onProgress',
+  'headers', 'fetch', 'wasm', 'name', 'size'];
 const ACTIVATIONS = { int8: 0, f32: 1 };
 
 function check(options) {

@@ -1,5 +1,6 @@
-// node-thread.mjs: where a worker of Node begins that is to become a thread. It makes itself look like
-// a page's worker, which is all that the glue knows; workerData names the glue. Pages never load it.
+// node-thread.mjs: where a worker of Node begins that is to become a thread. It makes itself look
+// like a page's worker, which is all that the glue knows; workerData names the glue. Pages never
+// load it.
 
 import { parentPort, workerData } from 'node:worker_threads';
 

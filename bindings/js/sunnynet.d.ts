@@ -65,8 +65,8 @@ export interface LoadOptions {
   /** Default 'auto': the fastest that runs here. */
   backend?: Backend | 'auto';
   /**
-   * How many threads compute, this one included: 1 to 256. They change no bit. Each further one is a
-   * worker that dispose() ends, and that keeps no program of Node alive.
+   * How many threads compute, this one included: 1 to 256. They change no bit. Each further one is
+   * a worker that dispose() ends, and that keeps no program of Node alive.
    *
    * More than one needs shared memory, which Node has, and pages only if they are cross-origin
    * isolated; elsewhere asking for more is UNSUPPORTED, as it is with 'scalar', whose module has no

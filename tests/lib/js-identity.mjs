@@ -1,6 +1,6 @@
-// node tests/lib/js-identity.mjs THREADS BACKEND...: one JSON line for each back end, case of hash.mjs
-// and way to feed the tokens: { backend, threads, engine, line, schedule, hash }. 'auto' is a back
-// end, too.
+// node tests/lib/js-identity.mjs THREADS BACKEND...: one JSON line for each back end, case of
+// hash.mjs and way to feed the tokens: { backend, threads, engine, line, schedule, hash }. 'auto'
+// is a back end, too.
 
 import { CASES, hashLogits, lineOf } from './hash.mjs';
 import { SCHEDULES } from './schedules.mjs';

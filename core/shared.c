@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #if defined(__wasm__)
-#define MOST_THREADS 1 /* threads.c has none there */
+#define MOST_THREADS 1 /* modules with threads start them for models only */
 #else
 #define MOST_THREADS 256
 #endif

@@ -38,7 +38,14 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
 #endif
 
 #define MAX_THREADS 256
-#define SPINS 4000      /* some microseconds: longer than the gap between two matrices of a layer */
+/* Some ten microseconds: longer than the gap between two matrices of a layer. WebAssembly has no
+ * pause, so a spin takes half a nanosecond there; and waking a worker takes longer than most jobs,
+ * so this is longer than the gaps of a whole chunk and what a caller does between two tokens. */
+#if defined(__wasm__)
+#define SPINS 1000000
+#else
+#define SPINS 4000
+#endif
 #define PIECES_A_THREAD 4 /* a thread that loses its core delays the others by one piece only */
 
 /*
@@ -106,6 +113,7 @@ static uint32_t wait_for_job(sn_pool *pool, uint32_t seen) {
 
 static os_result OS_CALL worker_main(void *argument) {
     sn_pool *pool = argument;
+    os_thread_begun();
     (void)sn_fpenv_enter(); /* this thread is ours alone: nothing to restore */
     for (uint32_t job = 0;;) {
         job = wait_for_job(pool, job);

@@ -23,6 +23,12 @@ static inline void os_thread_join(os_thread thread) {
     pthread_join(thread, NULL);
 }
 
+/* First thing in a new thread. Nobody cancels one; under Emscripten a thread that could be would
+ * wake ten times a second to look, as long as a page is open. */
+static inline void os_thread_begun(void) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+}
+
 static inline void os_yield(void) {
     sched_yield();
 }

@@ -30,6 +30,9 @@ static inline void os_thread_join(os_thread thread) {
     CloseHandle(thread);
 }
 
+static inline void os_thread_begun(void) {
+}
+
 static inline void os_yield(void) {
     SwitchToThread();
 }

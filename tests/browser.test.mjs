@@ -25,7 +25,7 @@ const modelBytes = readFileSync(fairy);
 const folder = mkdtempSync(join(tmpdir(), 'sunnynet-browser-'));
 const hashes = readHashes();
 
-let server, browser, context, blank, engine;
+let server, isolated, browser, context, blank, isolatedBlank, engine;
 
 before(async () => {
   await succeed('flock', ['build/js.lock', 'make', '-j2', 'web', 'wasi', 'js-tools',
@@ -36,40 +36,82 @@ before(async () => {
   context = await browser.newContext();
   blank = await context.newPage();
   await blank.goto(`${server.url}/`);
+  isolated = await start({}, { isolated: true });
+  isolatedBlank = await context.newPage();
+  await isolatedBlank.goto(`${isolated.url}/`);
 });
 after(async () => {
   await browser?.close();
   server?.close();
+  isolated?.close();
   rmSync(folder, { recursive: true });
 });
 
 // ---- inside of a blank page -----------------------------------------------------------------
 
 /* Calls a function of in-page.mjs there. */
-const inPage = (name, argument) => blank.evaluate(async ([fn, value]) => {
+const inPage = (name, argument, where = blank) => where.evaluate(async ([fn, value]) => {
   const module = await import('/tests/in-page.mjs');
   return module[fn](value);
 }, [name, argument]);
 
 const fileOf = ({ path }) => path.slice(`${root}models/`.length);
 
-for (const backend of BACKENDS) {
-  test(`browser: identity, ${backend}`, async (t) => {
-    for (const one of CASES) {
-      const { tokens, activations } = one;
-      const ran = await inPage('identity',
-        { file: fileOf(one), tokens, activations, backend });
-      assert.equal(ran.backend, backend);
-      const wanted = hashes.get(lineOf(one));
-      const told = Object.entries(ran.hashes);
-      assert.equal(told.length, 5);
-      for (const [schedule, hash] of told)
-        assert.equal(hash, wanted, `${lineOf(one)}: ${backend} in ${engine}, ${schedule}`);
-      t.diagnostic(`${lineOf(one)}: ${engine}, ${backend} ran ${told.length} times: ` +
-        wanted);
-    }
-  });
+async function checkIdentity(t, backend, threads, where) {
+  for (const one of CASES) {
+    const { tokens, activations } = one;
+    const ran = await inPage('identity',
+      { file: fileOf(one), tokens, activations, backend, threads }, where);
+    assert.deepEqual([ran.backend, ran.threads], [backend, threads]);
+    const wanted = hashes.get(lineOf(one));
+    const told = Object.entries(ran.hashes);
+    assert.equal(told.length, 5);
+    for (const [schedule, hash] of told)
+      assert.equal(hash, wanted, `${lineOf(one)}: ${backend} in ${engine}, ${schedule}`);
+    t.diagnostic(`${lineOf(one)}: ${engine}, ${backend}, threads ${threads} ran ${told.length} ` +
+      `times: ${wanted}`);
+  }
 }
+
+for (const backend of BACKENDS)
+  test(`browser: identity, ${backend}`, (t) => checkIdentity(t, backend, 1, blank));
+
+// In the page's own thread, which may not sleep.
+for (const backend of ['wasm128', 'wasm-relaxed'])
+  test(`browser: identity, ${backend} with threads`, (t) =>
+    checkIdentity(t, backend, 2, isolatedBlank));
+
+test('browser: threads end with the model', async () => {
+  const counts = await inPage('threadsOf', { file: 'rwkv7-fairy.gguf', threads: [1, 2, 3] },
+    isolatedBlank);
+  assert.deepEqual(counts, [1, 2, 3]);
+  while (isolatedBlank.workers().length) // else this waits for the end of one in vain
+    await isolatedBlank.workers()[0].waitForEvent('close', { timeout: WAIT }).catch(() => {});
+  assert.deepEqual(isolatedBlank.workers(), []);
+});
+
+test('browser: threads where there can be none', async () => {
+  const file = 'rwkv7-fairy.gguf';
+  const alone = await inPage('refusal', { file, options: { threads: 2 } });
+  assert.match(alone, /^UNSUPPORTED threads: 2 need shared memory: .*Cross-Origin-Opener-Policy/);
+  const stream = { file, streamed: true }; // of unknown size, so it counts as large
+  assert.equal(await inPage('threadsByDefault', stream), 1);
+  const cores = await isolatedBlank.evaluate(() => navigator.hardwareConcurrency);
+  assert.equal(await inPage('threadsByDefault', stream, isolatedBlank), Math.min(cores, 8));
+  assert.equal(await inPage('threadsByDefault', { file }, isolatedBlank), 1);
+
+  // The same page where the files of workers cannot be had.
+  const serve = serveFolder(packageFolder);
+  const noWorkers = await start({ '/package': mount('/package', (request, response) =>
+    (request.headers['sec-fetch-dest'] === 'worker' ? response.writeHead(404).end()
+      : serve(request, response))) }, { isolated: true });
+  const missing = await context.newPage();
+  await missing.goto(`${noWorkers.url}/`);
+  const refused = /^UNSUPPORTED threads: a worker does not start: .*\{ threads: 1 \} needs none/;
+  assert.match(await inPage('refusal', { file, options: { threads: 2 } }, missing), refused);
+  await missing.close();
+  noWorkers.close();
+});
 
 test('browser: the WASI command under a shim', async (t) => {
   const one = CASES.find(({ name, activations }) =>
@@ -344,8 +386,27 @@ test('browser: from a sub-folder, and isolated', async () => {
     await verdict(shown);
     assert.equal(await shown.text('proof-text'), proofWords());
     assert.equal(await shown.page.evaluate(() => crossOriginIsolated), path === '/isolated');
+    assert.equal(await shown.text('backend-text'), 'WebAssembly with relaxed SIMD, 1 thread');
     await shown.close();
   }
+});
+
+test('browser: the page with two threads', async () => {
+  const query = { threads: '2', seed: '12', length: '60' };
+  const wanted = `Once upon a time${await native('--bos', '-p', 'Once upon a time', '--seed',
+    '12', '-n', '60')}`;
+  const shown = await open('/isolated', { query });
+  await shown.page.locator('#retell').waitFor({ timeout: WAIT });
+  await verdict(shown);
+  assert.equal(await shown.text('backend-text'), 'WebAssembly with relaxed SIMD, 2 threads');
+  assert.equal(await shown.text('proof-text'), proofWords());
+  assert.equal(await shown.story(), wanted);
+  await shown.close();
+
+  const alone = await open('/web', { query });
+  await alone.phase('failed');
+  assert.match(await alone.text('trouble-text'), /cannot be loaded.*not cross-origin isolated/);
+  await alone.close();
 });
 
 test('browser: progress without a size, then with one', async () => {
@@ -465,7 +526,7 @@ test('browser: make serve is a static host', async () => {
 // ---- numbers ------------------------------------------------------------------------------------
 
 test('browser: sizes and times', async (t) => {
-  for (const variant of ['relaxed', 'simd', 'scalar']) {
+  for (const variant of ['relaxed-threads', 'relaxed', 'simd-threads', 'simd', 'scalar']) {
     const bytes = readFileSync(`${packageFolder}sunnynet-${variant}.wasm`);
     t.diagnostic(`sunnynet-${variant}.wasm: ${bytes.length} bytes, ` +
       `${gzipSync(bytes, { level: 9 }).length} with gzip`);

@@ -35,7 +35,7 @@ test('js: version, back ends, information', async () => {
   assert.ok(sunnynet.backends().includes('scalar'));
   assert.deepEqual(Object.keys(model.info).sort(), ['activations', 'architecture', 'backend',
     'bytesPerToken', 'chatTemplate', 'ffn', 'fileBytes', 'headSize', 'heads', 'layers',
-    'maxChunk', 'name', 'parameters', 'residentBytes', 'stateBytes', 'vocab', 'width']);
+    'maxChunk', 'name', 'parameters', 'residentBytes', 'stateBytes', 'threads', 'vocab', 'width']);
   const { architecture, layers, width, heads, headSize, fileBytes } = model.info;
   assert.deepEqual([architecture, layers, width, heads, headSize], ['rwkv7', 4, 256, 4, 64]);
   assert.equal(fileBytes, readFileSync(fairy).length);

@@ -34,37 +34,51 @@ const relaxedOf = (opcodes) => [...opcodes.keys()].filter((op) => op >= FIRST_RE
 
 test('js: each module holds the instructions of its back ends and no other', () => {
   assert.equal(opcodesOf('scalar').size, 0, 'scalar: no vector instruction');
-  const simd = opcodesOf('simd');
-  assert.deepEqual(relaxedOf(simd), []);
-  assert.ok(simd.get(I16X8_DOT) > 0);
-  const relaxed = opcodesOf('relaxed');
-  assert.deepEqual(relaxedOf(relaxed), [RELAXED_DOT], 'no relaxed float operation');
-  assert.ok(relaxed.get(RELAXED_DOT) > 10);
+  for (const kind of ['', '-threads']) {
+    const simd = opcodesOf(`simd${kind}`);
+    assert.deepEqual(relaxedOf(simd), []);
+    assert.ok(simd.get(I16X8_DOT) > 0);
+    const relaxed = opcodesOf(`relaxed${kind}`);
+    assert.deepEqual(relaxedOf(relaxed), [RELAXED_DOT], 'no relaxed float operation');
+    assert.ok(relaxed.get(RELAXED_DOT) > 10);
+  }
 });
 
 // ---- the same bits -----------------------------------------------------------------------------
 
-async function checkIdentity(t, node, flags, backend, expected = backend) {
-  const rows = await runIn(node, flags, 'js-identity.mjs', backend);
+async function checkIdentity(t, node, flags, { backend, expected = backend, threads = 1 }) {
+  const rows = await runIn(node, flags, 'js-identity.mjs', String(threads), backend);
   const hashes = readHashes();
-  for (const { backend: ran, engine, line, schedule, hash } of rows) {
+  for (const { backend: ran, threads: count, engine, line, schedule, hash } of rows) {
     if (expected) assert.equal(ran, expected);
+    assert.equal(count, threads);
     assert.equal(hash, hashes.get(line), `${line}: ${ran} in ${engine}, ${schedule}`);
   }
   assert.deepEqual([...new Set(rows.map((row) => row.line))], CASES.map(lineOf));
-  t.diagnostic(`${rows[0].backend} in Node ${rows[0].engine}: ${rows.length} equal hashes`);
+  t.diagnostic(`${rows[0].backend} in Node ${rows[0].engine}, ${threads} threads: ` +
+    `${rows.length} equal hashes`);
 }
 
 const relaxedFlag = ['--experimental-wasm-relaxed-simd']; // of Node 20
 
-test('js: identity, scalar', (t) => checkIdentity(t, process.execPath, [], 'scalar'));
-test('js: identity, wasm128', (t) => checkIdentity(t, process.execPath, [], 'wasm128'));
+test('js: identity, scalar', (t) =>
+  checkIdentity(t, process.execPath, [], { backend: 'scalar' }));
+test('js: identity, wasm128', (t) =>
+  checkIdentity(t, process.execPath, [], { backend: 'wasm128' }));
 test('js: identity, relaxed in a newer Node is what auto takes', (t) =>
-  checkIdentity(t, newerNode, [], 'auto', 'wasm-relaxed'));
+  checkIdentity(t, newerNode, [], { backend: 'auto', expected: 'wasm-relaxed' }));
 test('js: identity, whatever auto takes where relaxed SIMD may be wrong', async (t) => {
   if (process.versions.v8.startsWith('11.'))
-    await checkIdentity(t, process.execPath, relaxedFlag, 'auto', null);
+    await checkIdentity(t, process.execPath, relaxedFlag, { backend: 'auto', expected: null });
 });
+test('js: identity, wasm128 with threads', async (t) => {
+  await checkIdentity(t, process.execPath, [], { backend: 'wasm128', threads: 2 });
+  await checkIdentity(t, newerNode, [], { backend: 'wasm128', threads: 2 });
+});
+test('js: identity, relaxed with threads', (t) =>
+  checkIdentity(t, newerNode, [], { backend: 'wasm-relaxed', threads: 2 }));
+test('js: identity, more threads than cores', (t) =>
+  checkIdentity(t, process.execPath, [], { backend: 'wasm128', threads: 5 }));
 
 test('js: self-test of every back end', async (t) => {
   const all = [

@@ -1,6 +1,6 @@
 // node tools/serve.mjs FOLDER [--port N] [--coop]: serves a folder at 127.0.0.1 until it is
 // interrupted. A plain static host, as pages meet them, with ETag and ranges. --coop adds the two
-// headers that isolate a page from others, which threads in WebAssembly would need.
+// headers that isolate a page from others, which threads in WebAssembly need.
 
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
@@ -23,7 +23,8 @@ const TYPES = {
   '.wasm': 'application/wasm',
 };
 
-const ISOLATED = {
+/** What isolates a page from others. */
+export const ISOLATED = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };

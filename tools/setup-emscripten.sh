@@ -8,7 +8,7 @@
 # newer C library, so that one is brought along and used through its own loader.
 set -euo pipefail
 
-OLDEST=3.1.50
+OLDEST=3.1.69 # before 3.1.58 threads need a file of their own, and older glue knows one name only
 EMSCRIPTEN='emscripten=3.1.69*' BINARYEN='binaryen=120*' # of Debian 13
 SUITE=trixie
 DIR=$(realpath -m "${SN_EMSDK:-$(dirname "$0")/../build/emsdk}")

@@ -1,8 +1,9 @@
 // app.mjs: what the page shows. The model lives in worker.mjs; here are the form, the story and
 // the words for whatever can happen.
 //
-// ?backend=wasm-relaxed|wasm128|scalar forces a back end. ?prompt= &temp= &length= fill the form,
-// and with &seed= the story is told as soon as the model is there: such a link is a story.
+// ?backend=wasm-relaxed|wasm128|scalar forces a back end, ?threads= a number of threads. ?prompt=
+// &temp= &length= fill the form, and with &seed= the story is told as soon as the model is there:
+// such a link is a story.
 
 const $ = (id) => document.getElementById(id);
 const parameters = new URLSearchParams(location.search);
@@ -223,7 +224,8 @@ function onProgress({ loaded, total }) {
 
 function onReady({ info }) {
   $('backend').textContent = info.backend;
-  $('backend-text').textContent = BACKENDS[info.backend];
+  $('backend-text').textContent =
+    `${BACKENDS[info.backend]}, ${count(info.threads)} thread${info.threads > 1 ? 's' : ''}`;
   $('state').textContent = `${count(info.stateBytes / 1024)} KiB`;
   $('model').textContent = info.name;
   $('model-text').textContent =
@@ -274,7 +276,8 @@ function start() {
   worker = new Worker(new URL('./worker.mjs', import.meta.url), { type: 'module' });
   worker.onmessage = ({ data }) => HANDLERS[data.type](data);
   worker.onerror = onWorkerError;
-  worker.postMessage({ type: 'load', backend: parameters.get('backend') ?? 'auto' });
+  const threads = parameters.has('threads') ? Number(parameters.get('threads')) : undefined;
+  worker.postMessage({ type: 'load', backend: parameters.get('backend') ?? 'auto', threads });
 }
 
 fillForm();

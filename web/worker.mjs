@@ -1,6 +1,6 @@
 // worker.mjs: the model, on a thread of its own so that the page stays lively.
 //
-// In:  { type: 'load', backend }                                  once, or again after a failure
+// In:  { type: 'load', backend, threads }                         once, or again after a failure
 //      { type: 'tell', prompt, temperature, seed, maxTokens }
 //      { type: 'stop' }                                           ends either
 // Out: 'progress' while it loads, 'ready', 'proof'; 'text' for each token, 'end'; 'failed'
@@ -25,10 +25,10 @@ const giveWay = () => new Promise((resolve) => {
 
 // ---- loading ------------------------------------------------------------------------------------
 
-async function load({ backend }) {
+async function load({ backend, threads }) {
   const { signal } = running;
   const onProgress = (progress) => post('progress', progress);
-  model = await loadModel(MODEL, { backend, signal, onProgress });
+  model = await loadModel(MODEL, { backend, threads, signal, onProgress });
   post('ready', { info: model.info });
   await prove();
 }

@@ -1,87 +1,13 @@
-// engine.mjs: which of the WebAssembly modules runs here, and one instance of it: its functions,
-// its memory, its errors. Each model has an instance of its own, because memory never shrinks:
-// dropping the instance is what gives it back.
+// engine.mjs: one instance of a WebAssembly module: its functions, its memory, its errors. Each
+// model has an instance of its own, because memory never shrinks: dropping the instance is what
+// gives it back.
 
 import { errorOf, invalid, reasonOf, SnError } from './error.mjs';
-
-// ---- what this engine can run -----------------------------------------------------------------
-
-/* (func (drop (i8x16.splat (i32.const 0)))) */
-const SIMD = Uint8Array.of(
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0,
-  10, 9, 1, 7, 0, 65, 0, 253, 15, 26, 11);
-
-/* Exports d(x, w, a): lane 0 of i32x4.relaxed_dot_i8x16_i7x16_add_s of the three as splats. */
-const RELAXED = Uint8Array.of(
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 8, 1, 96, 3, 127, 127, 127, 1, 127, 3, 2, 1, 0,
-  7, 5, 1, 1, 100, 0, 0,
-  10, 22, 1, 20, 0, 32, 0, 253, 17, 32, 1, 253, 17, 32, 2, 253, 17, 253, 147, 2, 253, 27, 0, 11);
-
-/* Four bytes of x times four bytes of w, plus a. */
-function dotOf(x, w, a) {
-  let total = a;
-  for (let shift = 0; shift < 32; shift += 8)
-    total += ((x << (24 - shift)) >> 24) * ((w >>> shift) & 127);
-  return total | 0;
-}
-
-/*
- * Having the instruction is not enough: the baseline compiler of V8 11.3 (Node 20 with its flag)
- * forgets the third operand on some CPUs. The same compiler makes this module and the large one,
- * so the large one need not be downloaded to find out.
- */
-function relaxedIsRight() {
-  if (!WebAssembly.validate(RELAXED)) return false;
-  const { d } = new WebAssembly.Instance(new WebAssembly.Module(RELAXED)).exports;
-  return [[0x7f80ff01, 0x7f7f0102, 1000], [-1, 0x0f0f0f0f, -7], [0x80808080 | 0, 0x3f3f3f3f, 0],
-    [0x01020304, 0x05060708, 1 << 30]].every(([x, w, a]) => d(x, w, a) === dotOf(x, w, a));
-}
-
-/* From fast to slow. The URLs are literals so that bundlers find the files. */
-const VARIANTS = [
-  {
-    backend: 'wasm-relaxed',
-    usable: relaxedIsRight,
-    glue: () => import('./sunnynet-relaxed.mjs'),
-    wasm: () => new URL('./sunnynet-relaxed.wasm', import.meta.url),
-  },
-  {
-    backend: 'wasm128',
-    usable: () => WebAssembly.validate(SIMD),
-    glue: () => import('./sunnynet-simd.mjs'),
-    wasm: () => new URL('./sunnynet-simd.wasm', import.meta.url),
-  },
-  {
-    backend: 'scalar',
-    usable: () => true,
-    glue: () => import('./sunnynet-scalar.mjs'),
-    wasm: () => new URL('./sunnynet-scalar.wasm', import.meta.url),
-  },
-];
-
-/** Names of the back ends that run here, fastest first. */
-export function backends() {
-  return VARIANTS.filter((variant) => variant.usable()).map((variant) => variant.backend);
-}
-
-function choose(backend = 'auto') {
-  if (backend === 'auto') return VARIANTS.find((variant) => variant.usable());
-  const variant = VARIANTS.find((one) => one.backend === backend);
-  const names = VARIANTS.map((one) => one.backend).join(', ');
-  if (!variant)
-    throw invalid(`back end '${String(backend)}' is not one of auto, ${names}`);
-  if (!variant.usable())
-    throw new SnError('UNSUPPORTED', `back end '${backend}' does not run in this engine`);
-  return variant;
-}
+import { builtin, inNode } from './host.mjs';
+import { sharedMemory, startWorkers } from './threads.mjs';
+import { choose } from './variants.mjs';
 
 // ---- from a file to a compiled module -------------------------------------------------------
-
-export const inNode = typeof globalThis.process?.versions?.node === 'string';
-
-/** Node's own modules; the comments keep bundlers for pages from looking for them. */
-export const builtin = (name) =>
-  import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);
 
 async function download(url) {
   if (inNode && url.protocol === 'file:') {
@@ -124,8 +50,8 @@ async function compileOwn(variant) {
   }
 }
 
-function compileGiven(variant, wasm, backend) {
-  if (typeof wasm === 'function') return compile(wasm(variant.backend));
+function compileGiven(variant, { backend, wasm, threads }) {
+  if (typeof wasm === 'function') return compile(wasm(variant.backend, threads));
   if (backend === undefined || backend === 'auto')
     throw invalid("wasm: name its back end with the option 'backend', or give a function");
   return compile(wasm);
@@ -137,29 +63,38 @@ async function instantiate(variant, module) {
   const { default: factory } = await variant.glue();
   return new Promise((resolve, reject) => {
     const instantiateWasm = (imports, done) => {
-      WebAssembly.instantiate(module, imports).then(done).catch(reject);
+      WebAssembly.instantiate(module, imports)
+        .then((instance) => done(instance, module)).catch(reject);
       return {};
     };
-    factory({ instantiateWasm }).then(resolve, reject);
+    const wasmMemory = variant.worker && sharedMemory();
+    factory({ instantiateWasm, ...(wasmMemory && { wasmMemory }) }).then(resolve, reject);
   });
 }
 
-/**
- * A fresh instance of the module for `backend` ('auto': the fastest that runs here). `wasm`: where
- * the module comes from instead, as a URL, bytes, a WebAssembly.Module, or a function that is given
- * the back end's name and returns one of these.
- */
-export async function openEngine({ backend, wasm } = {}) {
-  const variant = choose(backend);
-  const module = await (wasm === undefined ? compileOwn(variant)
-    : compileGiven(variant, wasm, backend));
+async function begin(variant, module, threads) {
   try {
-    return new Engine(variant.backend, await instantiate(variant, module));
+    return await instantiate(variant, module);
   } catch (cause) {
+    const many = threads > 1 ? ` and ${threads} threads` : '';
     throw new SnError('UNSUPPORTED',
-      `the WebAssembly module for '${variant.backend}' does not start: ${cause.message}`,
+      `the WebAssembly module for '${variant.backend}'${many} does not start: ${cause.message}`,
       { cause });
   }
+}
+
+/**
+ * A fresh instance of the module for `backend` ('auto': the fastest that runs here) and a number of
+ * threads. `wasm`: where the module comes from instead, as a URL, bytes, a WebAssembly.Module, or a
+ * function that is given the back end's name and that number and returns one of these.
+ */
+export async function openEngine({ backend, wasm, threads = 1 } = {}) {
+  const variant = choose(backend, threads);
+  const module = await (wasm === undefined ? compileOwn(variant)
+    : compileGiven(variant, { backend, wasm, threads }));
+  const instance = await begin(variant, module, threads);
+  const end = threads > 1 ? await startWorkers(instance, variant, threads - 1) : null;
+  return new Engine(instance, { backend: variant.backend, threads, end });
 }
 
 // ---- one instance -----------------------------------------------------------------------------
@@ -172,10 +107,16 @@ const encoder = new TextEncoder();
 export class Engine {
   #module;
   #views = {};
+  #end;
 
-  constructor(backend, module) {
+  /** `end` ends the workers, if there are any. They never refer to the Engine, so one that was
+   * forgotten is collected, and they end then. */
+  constructor(module, { backend, threads, end }) {
     this.backend = backend;
+    this.threads = threads;
     this.#module = module;
+    if (end) abandoned.register(this, end, this);
+    this.#end = end;
     this.scratch = this.alloc(SCRATCH_BYTES); // for the results of one call
   }
 
@@ -191,11 +132,15 @@ export class Engine {
 
   /** Lets go of the instance: its memory is free as soon as nobody else holds on to it. */
   close() {
+    abandoned.unregister(this);
+    this.#end?.();
+    this.#end = null;
     this.#module = null;
     this.#views = {};
   }
 
-  /* Growth of the memory detaches all views, so they belong to one buffer. */
+  /* Growth of the memory detaches all views, or leaves them short if it is shared: they belong to
+   * one buffer. */
   #view(name, type) {
     const { buffer } = this.c.wasmMemory;
     if (this.#views.buffer !== buffer) this.#views = { buffer };
@@ -248,18 +193,19 @@ export class Engine {
     return this.u32[pointer >>> 2];
   }
 
-  /** A copy of `length` bytes. */
+  /** A copy of `length` bytes, never of shared memory. */
   bytesAt(pointer, length) {
     return this.u8.slice(pointer, pointer + length);
   }
 
+  /* Of a copy, because a TextDecoder need not take shared memory. */
   textAt(pointer, length) {
-    return utf8.decode(this.u8.subarray(pointer, pointer + length));
+    return utf8.decode(this.bytesAt(pointer, length));
   }
 
   stringAt(pointer) {
-    const end = this.u8.indexOf(0, pointer >>> 0);
-    return utf8.decode(this.u8.subarray(pointer >>> 0, end));
+    const start = pointer >>> 0;
+    return this.textAt(start, this.u8.indexOf(0, start) - start);
   }
 
   /** Throws what the C library says if `status` is a failure. */
@@ -273,6 +219,8 @@ export class Engine {
     return this.u32At(this.scratch);
   }
 }
+
+const abandoned = new FinalizationRegistry((end) => end());
 
 /**
  * What an object of JavaScript owns in an engine. Whoever forgets to dispose of the object leaves

@@ -7,13 +7,15 @@
 
 #include <string.h>
 
-/* Arguments as in sn_loading_new; backend may be NULL, max_chunk 0. */
+/* Arguments as in sn_loading_new; backend may be NULL, max_chunk 0. n_threads is at least 1: how
+ * many are worth while is for JavaScript to say, which has to start their workers first. */
 SN_API sn_status sn_js_loading_new(const char *name, double size, const char *backend,
-                                   int32_t activations, int32_t max_chunk, sn_loading **loading) {
+                                   int32_t n_threads, int32_t activations, int32_t max_chunk,
+                                   sn_loading **loading) {
     sn_model_options options;
     sn_model_options_init(&options);
     options.backend = backend;
-    options.n_threads = 1;
+    options.n_threads = n_threads;
     options.activations = activations;
     options.max_chunk = max_chunk;
     return sn_loading_new(name, size, &options, loading);
@@ -21,7 +23,7 @@ SN_API sn_status sn_js_loading_new(const char *name, double size, const char *ba
 
 /* strings: architecture, name, back end, chat template. The numbers' names: INFO in model.mjs. */
 SN_API sn_status sn_js_model_info(const sn_model *model, const char *strings[4],
-                                  double numbers[13]) {
+                                  double numbers[14]) {
     sn_model_info info;
     info.struct_size = sizeof info;
     const sn_status status = sn_model_get_info(model, &info);
@@ -30,7 +32,7 @@ SN_API sn_status sn_js_model_info(const sn_model *model, const char *strings[4],
     const double values[] = { info.n_layers, info.n_embd, info.n_ffn, info.n_heads, info.head_size,
                               info.vocab, info.activations, info.max_chunk, info.parameters,
                               info.file_bytes, info.resident_bytes, info.state_bytes,
-                              info.bytes_per_token };
+                              info.bytes_per_token, info.n_threads };
     memcpy(strings, texts, sizeof texts);
     memcpy(numbers, values, sizeof values);
     return SN_OK;

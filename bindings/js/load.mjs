@@ -4,9 +4,10 @@ import { openEngine } from './engine.mjs';
 import { checkOptions, int32, invalid, reasonOf, SnError, throwIfAborted } from './error.mjs';
 import { Model } from './model.mjs';
 import { openSource } from './source.mjs';
+import { threadsFor } from './threads.mjs';
 
-const OPTIONS = ['backend', 'activations', 'maxChunk', 'signal', 'onProgress', 'headers', 'fetch',
-  'wasm', 'name', 'size'];
+const OPTIONS = ['backend', 'threads', 'activations', 'maxChunk', 'signal', 'onProgress',
+  'headers', 'fetch', 'wasm', 'name', 'size'];
 const ACTIVATIONS = { int8: 0, f32: 1 };
 
 function check(options) {
@@ -63,7 +64,7 @@ function begin(engine, source, { activations = 'int8', maxChunk = 0 }) {
   return engine.withString(source.name.replaceAll('\0', ' '), (name) =>
     engine.withString(engine.backend, (backend) =>
       engine.make((out) => engine.c._sn_js_loading_new(name, source.size, backend,
-        ACTIVATIONS[activations], maxChunk, out))));
+        engine.threads, ACTIVATIONS[activations], maxChunk, out))));
 }
 
 async function feed(engine, source, options) {
@@ -77,12 +78,12 @@ async function feed(engine, source, options) {
 }
 
 /* Waits for the module and the source side by side. A signal stops the source. */
-async function openBoth(engine, given, options) {
-  const source = openSource(given, options);
+async function openBoth(engine, source, options) {
   try {
     return await Promise.all([engine, source]);
   } catch (error) {
-    source.then((late) => late.close()).catch(() => {});
+    for (const opened of [engine, source])
+      Promise.resolve(opened).then((late) => late.close()).catch(() => {});
     throwIfAborted(options.signal, 'loading');
     throw error;
   }
@@ -95,24 +96,36 @@ async function load(engine, source, options) {
   return new Model(engine, await feed(engine, source.collected(), told));
 }
 
-/** Loads into an instance, or the promise of one. */
-export async function loadInto(instance, given, options = {}) {
+async function loadFrom(instance, opened, options) {
   const { signal } = options;
-  const [engine, source] = await openBoth(instance, given, options);
+  const [engine, source] = await openBoth(instance, opened, options);
   const close = () => source.close(signal?.reason).catch(() => {});
   signal?.addEventListener('abort', close, { once: true });
   try {
     return await load(engine, source, options);
+  } catch (error) {
+    engine.close();
+    throw error;
   } finally {
     signal?.removeEventListener('abort', close);
     await close();
   }
 }
 
+/** Loads into an instance, or the promise of one. */
+export function loadInto(instance, given, options = {}) {
+  return loadFrom(instance, openSource(given, options), options);
+}
+
 /** Loads a model; sunnynet.d.ts describes sources and options. */
-export async function loadModel(source, options = {}) {
+export async function loadModel(given, options = {}) {
   check(options);
-  return loadInto(openEngine(options), source, options);
+  const source = openSource(given, options);
+  const open = async () => {
+    const threads = await threadsFor(options, () => source.then(({ size }) => size));
+    return openEngine({ ...options, threads });
+  };
+  return loadFrom(open(), source, options);
 }
 
 /** Every kernel against the scalar one, bit for bit; resolves to one line for each. */

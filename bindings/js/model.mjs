@@ -10,7 +10,8 @@ import { TextStream } from './text.mjs';
 /* As glue.c gives them. */
 const TEXTS = ['architecture', 'name', 'backend', 'chatTemplate'];
 const NUMBERS = ['layers', 'width', 'ffn', 'heads', 'headSize', 'vocab', 'activations', 'maxChunk',
-  'parameters', 'fileBytes', 'residentBytes', 'stateBytes', 'bytesPerToken'];
+  'parameters', 'fileBytes', 'residentBytes', 'stateBytes', 'bytesPerToken',
+  'threads'];
 const MAX_BATCH = 4096;
 const ENCODE_SPECIAL = 1; // SN_ENCODE_* of sunnynet.h
 const ENCODE_ENDS = 2;
@@ -212,7 +213,7 @@ export class Model {
     return new Generation(this, this.#engine, this.#needTokenizer(), prompt, options);
   }
 
-  /** Frees all memory, that of states and samplers too. */
+  /** Frees all memory, that of states and samplers too, and ends the threads. */
   dispose() {
     this.#engine.close();
   }

@@ -4,8 +4,8 @@
 //   read()   resolves to the next bytes (a Uint8Array, valid until the next read), null at the end
 //   close()  ends it early or late; a read that waits then comes back
 
-import { builtin, inNode } from './engine.mjs';
 import { invalid, reasonOf, SnError } from './error.mjs';
+import { builtin, inNode } from './host.mjs';
 
 const PIECE_BYTES = 4 << 20;
 

@@ -8,7 +8,8 @@
 //
 // The same model, tokens and options give the same bits of every logit on every target. Every
 // failure is an SnError. Calls that compute (step, prefill, batch) keep the thread until they
-// are done; generate() lets others run in between.
+// are done; generate() lets others run in between. With several threads, too: then the one that
+// calls works like the others and never sleeps, so that a page's main thread may call.
 
 export const version: string;
 
@@ -64,6 +65,17 @@ export interface LoadOptions {
   /** Default 'auto': the fastest that runs here. */
   backend?: Backend | 'auto';
   /**
+   * How many threads compute, this one included: 1 to 256. They change no bit. Each further one is
+   * a worker that dispose() ends, and that keeps no program of Node alive.
+   *
+   * More than one needs shared memory, which Node has, and pages only if they are cross-origin
+   * isolated; elsewhere asking for more is UNSUPPORTED, as it is with 'scalar', whose module has no
+   * threads. Default: one for each core, at most 8; but 1 where memory cannot be shared, for files
+   * of at most 24 MiB, which a cache holds, with `wasm`, in a page that has this package from
+   * another origin, and in Bun and Deno.
+   */
+  threads?: number;
+  /**
    * What quantised matrices are multiplied by: blocks of 8-bit integers (default) or floats.
    * f32, f16 and bf16 matrices ignore it.
    */
@@ -76,8 +88,11 @@ export interface LoadOptions {
   headers?: RequestInit['headers'];
   /** Used in place of the global fetch. */
   fetch?: typeof globalThis.fetch;
-  /** With anything but a function, `backend` must be named. */
-  wasm?: WasmSource | ((backend: Backend) => WasmSource);
+  /**
+   * With anything but a function, `backend` must be named. For several threads it is another module
+   * (sunnynet-*-threads.wasm) than for one.
+   */
+  wasm?: WasmSource | ((backend: Backend, threads: number) => WasmSource);
   /** For error texts. */
   name?: string;
   /** Bytes of a ReadableStream, if known. */
@@ -102,7 +117,7 @@ export class Abi {
   private constructor();
   /** "1.0.0" */
   readonly version: string;
-  /** SN_CAP_*; a module has neither files (RWKV-7 blobs: loadModel) nor threads. */
+  /** SN_CAP_*; a module has no files (RWKV-7 blobs: loadModel), and no threads for this. */
   readonly caps: number;
 
   /**
@@ -154,6 +169,7 @@ export interface ModelInfo {
   readonly stateBytes: number;
   /** Weight bytes that one step reads. */
   readonly bytesPerToken: number;
+  readonly threads: number;
 }
 
 export interface TensorInfo {
@@ -225,7 +241,8 @@ export class Model {
   /** Text after a prompt; one async iterator with a `result`. */
   generate(prompt: string | Uint8Array | Tokens, options?: GenerateOptions): Generation;
 
-  /** Frees the memory, that of states and samplers too. More than once is fine. */
+  /** Frees the memory, that of states and samplers too, and ends the threads. More than once is
+   * fine. */
   dispose(): void;
   [Symbol.dispose](): void;
 }

@@ -27,15 +27,41 @@ function join(rows) {
 
 const load = (name, options) => loadModel(new URL(`/models/${name}`, location.href), options);
 
-/** { backend, hashes: { schedule: hash } } */
-export async function identity({ file, tokens, activations, backend }) {
-  const model = await load(file, { backend, activations, maxChunk: 48 });
+/** { backend, threads, hashes: { schedule: hash } } */
+export async function identity({ file, tokens, activations, backend, threads }) {
+  const model = await load(file, { backend, threads, activations, maxChunk: 48 });
   const hashes = {};
   for (const [name, feed] of Object.entries(SCHEDULES))
     hashes[name] = await hashOf(join(feed(model, tokens)), tokens.length * model.info.vocab);
-  const ran = model.info.backend;
+  const { info } = model;
   model.dispose();
-  return { backend: ran, hashes };
+  return { backend: info.backend, threads: info.threads, hashes };
+}
+
+/** Loads with each number of threads; the numbers that it gets. All models are disposed of. */
+export async function threadsOf({ file, threads }) {
+  const models = await Promise.all(threads.map((n) => load(file, { threads: n })));
+  for (const model of models) model.initState().step(1);
+  for (const model of models) model.dispose();
+  return models.map(({ info }) => info.threads);
+}
+
+/** What a model gets that does not say how many it wants. */
+export async function threadsByDefault({ file, streamed }) {
+  const model = streamed ? await loadModel((await fetch(`/models/${file}`)).body)
+    : await load(file);
+  model.dispose();
+  return model.info.threads;
+}
+
+/** Code and text of the failure to load. */
+export async function refusal({ file, options }) {
+  try {
+    (await load(file, options)).dispose();
+    return null;
+  } catch ({ code, message }) {
+    return `${code} ${message}`;
+  }
 }
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 
 import { root } from './run.mjs';
-import { serveFolder } from '../../tools/serve.mjs';
+import { ISOLATED, serveFolder } from '../../tools/serve.mjs';
 
 export { serveFolder };
 
@@ -36,15 +36,18 @@ function blank(request, response) {
 
 /**
  * Starts a server with these folders and a blank page at /; `routes` are handlers by prefix that
- * come first. Resolves to { url, asked, close() }; `asked` lists what was asked for.
+ * come first; `isolated` isolates all pages. Resolves to { url, asked, close() }, of which `asked`
+ * lists what was asked for.
  */
-export async function start(routes = {}) {
+export async function start(routes = {}, { isolated = false } = {}) {
   const folders = Object.entries(FOLDERS)
     .map(([prefix, folder]) => [prefix, mount(prefix, serveFolder(root + folder))]);
   const all = [...Object.entries(routes), ...folders];
   const asked = [];
   const server = createServer((request, response) => {
     asked.push(request.url);
+    if (isolated)
+      for (const [name, value] of Object.entries(ISOLATED)) response.setHeader(name, value);
     const found = all.find(([prefix]) => request.url.startsWith(`${prefix}/`));
     if (found) return found[1](request, response);
     return request.url === '/' ? blank(request, response) : response.writeHead(404).end();

@@ -2,7 +2,7 @@
 // (WebAssembly core specification, "Binary Format", sections Modules and Instructions).
 
 const CODE_SECTION = 10;
-const MISC = 0xfc, VECTOR = 0xfd; // what comes after these is a number of its own
+const MISC = 0xfc, VECTOR = 0xfd, ATOMIC = 0xfe; // what comes after these is a number of its own
 
 class Cursor {
   constructor(bytes, at = 0) {
@@ -51,6 +51,11 @@ function skipMisc(cursor, op) {
   cursor.numbers(op < 8 ? 0 : two.includes(op) ? 2 : 1);
 }
 
+/* A fence has one byte; wait, notify, loads, stores and the rest name an address. */
+function skipAtomic(cursor, op) {
+  cursor.numbers(op === 3 ? 1 : 2);
+}
+
 function skipVector(cursor, op) {
   if (op <= 11 || op === 92 || op === 93) cursor.numbers(2);
   else if (op === 12 || op === 13) cursor.at += 16;
@@ -66,6 +71,7 @@ function walkBody(cursor, end, vectors) {
   while (cursor.at < end) {
     const op = cursor.byte();
     if (op === MISC) skipMisc(cursor, cursor.number());
+    else if (op === ATOMIC) skipAtomic(cursor, cursor.number());
     else if (op === VECTOR) {
       const vector = cursor.number();
       vectors.set(vector, (vectors.get(vector) ?? 0) + 1);

@@ -13,11 +13,13 @@ async function loading(stream: ReadableStream<Uint8Array>, file: File): Promise<
   const text: string = version;
   const wasm: WasmSource = await WebAssembly.compile(new Uint8Array(8));
   const options: LoadOptions = {
-    backend: 'auto', activations: 'f32', maxChunk: 16, signal: AbortSignal.timeout(1000),
+    backend: 'auto', threads: 2, activations: 'f32', maxChunk: 16,
+    signal: AbortSignal.timeout(1000),
     onProgress({ loaded, total }: LoadProgress) {
       console.log(total === null ? loaded : loaded / total);
     },
-    headers: { Authorization: text }, fetch, wasm: (backend: Backend) => wasm, name: 'x',
+    headers: { Authorization: text }, fetch, name: 'x',
+    wasm: (backend: Backend, threads: number) => (threads > 1 ? wasm : `${backend}.wasm`),
     size: 5,
   };
   const sources: ModelSource[] = ['model.gguf', new URL('https://example.org/model.gguf'),
@@ -53,7 +55,7 @@ function information(model: Model): void {
     info.activations];
   const numbers: number[] = [info.layers, info.width, info.ffn, info.heads, info.headSize,
     info.vocab, info.maxChunk, info.parameters, info.fileBytes, info.residentBytes,
-    info.stateBytes, info.bytesPerToken];
+    info.stateBytes, info.bytesPerToken, info.threads];
   const tensors: readonly TensorInfo[] = model.tensors;
   const { name, type, dims, fileBytes, residentBytes } = tensors[0];
   const ids: (number | null)[] = [model.bos, model.eos, model.eot];

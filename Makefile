@@ -455,7 +455,7 @@ check-web: web js-tools ## the page and the JavaScript package in Chromium
 
 # ---- further parts, one topic a file -----------------------------------------------------------
 
-include make/abi.mk make/install.mk make/python.mk make/recur.mk
+include make/abi.mk make/install.mk make/python.mk make/bench.mk
 
 # ----------------------------------------------------------------------------------------------
 

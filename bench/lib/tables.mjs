@@ -1,0 +1,87 @@
+// Records as markdown tables.
+
+import { advantage, median, signTest } from './stats.mjs';
+
+const row = (cells) => `| ${cells.join(' | ')} |`;
+
+/** A markdown table; all columns but the first `texts` are numbers. */
+export function table(head, rows, texts = 1) {
+  const line = head.map((_, i) => (i < texts ? '---' : '---:'));
+  return [row(head), row(line), ...rows.map(row)].join('\n');
+}
+
+/** Three digits that count. */
+export function number(value) {
+  if (value >= 100) return value.toFixed(0);
+  return value.toFixed(value >= 10 ? 1 : 2);
+}
+
+const valueOf = (key, one) => {
+  if (key === 'threads') return `${one.threads} thread${one.threads === 1 ? '' : 's'}`;
+  return String(one[key]);
+};
+const labelOf = (keys, one) => keys.map((key) => valueOf(key, one)).join(', ');
+const unique = (values) => [...new Set(values)];
+
+/** Rows by `record.rows`, columns by `record.columns`; cell(row of the record) is a text. */
+export function pivot(record, cell) {
+  const { rows, columns, results } = record;
+  const places = unique(results.map((one) => labelOf(columns, one)));
+  const names = (one) => rows.map((key) => one[key]);
+  const lines = unique(results.map((one) => JSON.stringify(names(one)))).map((group) => {
+    const list = results.filter((one) => JSON.stringify(names(one)) === group);
+    return [...names(list[0]), ...places.map((place) => {
+      const found = list.find((one) => labelOf(columns, one) === place);
+      return found ? cell(found) : '–';
+    })];
+  });
+  return table([...rows, ...places], lines, rows.length);
+}
+
+/** '2.17x (52.1 / 24.0)', and how many pairs were won if not all. */
+export function pairCell({ ours, theirs }, better) {
+  const { wins, pairs } = signTest(ours, theirs, better);
+  const mixed = wins > 0 && wins < pairs ? `, ${wins} of ${pairs}` : '';
+  return `${advantage(ours, theirs, better).toFixed(2)}x ` +
+    `(${number(median(ours))} / ${number(median(theirs))}${mixed})`;
+}
+
+const thousandth = (p) => (p < 0.001 ? 'p < 0.001' : `p = ${p.toFixed(3)}`);
+
+/* All pairs of the table taken together, and of how many cells every pair was won. */
+function verdict({ results, better, rounds }) {
+  const clear = results.filter(({ ours, theirs }) => {
+    const { wins, pairs } = signTest(ours, theirs, better);
+    return wins === pairs;
+  });
+  const each = signTest(Array(rounds).fill(1), Array(rounds).fill(0)).p;
+  return `${clear.length} of ${results.length} cells were won in every round ` +
+    `(sign test of one such cell, two-sided: ${thousandth(each)}).`;
+}
+
+/** The machine in one line. */
+export function machineLine({ machine: m }) {
+  const { name, family, isa } = m.cpu;
+  return `${name}${family ? ` (family ${family})` : ''}, ${isa.join(' ')}; ${m.cores} cores` +
+    `${m.virtual ? ' of a virtual machine' : ''}, ${m.memory_gib} GiB, ${m.system}, ` +
+    `transparent huge pages: ${m.transparent_huge_pages}; ${m.compiler}`;
+}
+
+const sourceLine = (record) => `\`${record.command}\`, ${record.measured}, commit ` +
+  `${record.commit}, priority: ${record.priority}.`;
+
+/** A comparison with a peer as markdown: what it is, its table, the sign test. */
+export function comparison(record) {
+  return `Ours against ${record.peer}; ${record.unit}, medians of ${record.rounds} paired rounds ` +
+    `in separate processes: how many times as good (ours / theirs). ${record.what}\n\n` +
+    `${pivot(record, (one) => pairCell(one, record.better))}\n\n` +
+    `${verdict(record)} ${sourceLine(record)}\n\nMachine: ${machineLine(record)}.`;
+}
+
+/** A series of our own: medians. */
+export function series(record) {
+  return `${record.what}\n\n${pivot(record, ({ ours }) => number(median(ours)))}\n\n` +
+    `Medians of ${record.rounds}. ${sourceLine(record)}\n\nMachine: ${machineLine(record)}.`;
+}
+
+export const render = (record) => (record.peer ? comparison(record) : series(record));

@@ -15,6 +15,7 @@ import { render } from './lib/tables.mjs';
 import llama from './peers/llama.mjs';
 import nodeLlama from './peers/node-llama.mjs';
 import origin from './peers/origin.mjs';
+import { recur, recurStep, scans } from './peers/recur.mjs';
 import start from './peers/start.mjs';
 import torch from './peers/torch.mjs';
 import wllama from './peers/wllama.mjs';
@@ -22,8 +23,8 @@ import * as models from './series/models.mjs';
 import targets from './series/targets.mjs';
 import * as work from './series/work.mjs';
 
-const ALL = [llama, start, nodeLlama, wllama, origin, torch, ...Object.values(models),
-  ...Object.values(work), targets];
+const ALL = [llama, start, nodeLlama, wllama, origin, recur, recurStep, torch,
+  ...Object.values(models), ...Object.values(work), scans, targets];
 const SUBJECTS = Object.fromEntries(ALL.map((subject) => [subject.name, subject]));
 
 function options() {

@@ -17,7 +17,7 @@ const absent = (name) => `Not measured yet (\`make ${name}\`).`;
 
 /** Where the Makefile has what measures it. */
 const targetOf = (name, peers) => `bench-${peers.includes(name) ? 'peers' : 'own'}-${name}`;
-const PEERS = ['llama', 'start', 'node-llama', 'wllama', 'origin', 'torch'];
+const PEERS = ['llama', 'start', 'node-llama', 'wllama', 'origin', 'recur', 'recur-step', 'torch'];
 
 /** The page with its tables. */
 export function filled(page, records) {

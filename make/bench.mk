@@ -13,15 +13,14 @@ $(BUILD)/bench/recur: bench/recur.c $(LIB_OBJ)
 	$(call say,LD)
 	$(Q)$(compile) $(LDFLAGS) -o $@ $^ $(PTHREAD) -ldl
 
-bench-recur: $(BUILD)/bench/recur ## measures the recurrence kernels against the machine's memory
-	$(Q)SN_BENCH_RECUR=$< node bench/recur.mjs
+bench-recur: bench-own-scans ## measures the recurrence kernels against the machine's memory
 
 bench-report: ## renders the tables of docs/performance.md from docs/measured
 	$(Q)node bench/report.mjs
 
 # ---- our own series -----------------------------------------------------------------------------
 
-OWN := types roofline sizes vocabulary architectures batch position isa targets
+OWN := types roofline sizes vocabulary architectures batch position isa scans targets
 
 .PHONY: bench-own $(addprefix bench-own-,$(OWN))
 
@@ -32,12 +31,13 @@ bench-own: ## our own series (types, sizes, batch ...): ROUNDS=5, KEEP=1 for doc
 $(addprefix bench-own-,$(OWN)): $(BUILD)/sunnynet
 	$(call MEASURE,$(@:bench-own-%=%))
 
-bench-own-targets: js js-tools py-tools
+bench-own-scans: $(BUILD)/bench/recur
+bench-own-targets: js js-tools py-tools wasi
 
 # ---- peers --------------------------------------------------------------------------------------
 
 PEERS := build/peers
-COMPARED := recur origin llama start node-llama wllama torch
+COMPARED := recur recur-step origin llama start node-llama wllama torch
 
 .PHONY: bench-peers bench-peers-keep $(addprefix bench-peers-,$(COMPARED))
 
@@ -50,7 +50,7 @@ bench-peers-keep: ## the same with KEEP=1, then bench-report
 	$(Q)$(MAKE) bench-report
 
 bench-peers-llama bench-peers-start bench-peers-node-llama bench-peers-wllama bench-peers-origin \
-bench-peers-torch: $(BUILD)/sunnynet
+bench-peers-torch bench-peers-recur bench-peers-recur-step: $(BUILD)/sunnynet
 	$(call MEASURE,$(@:bench-peers-%=%))
 
 # Source packages, by name and version as PyPI has them.
@@ -117,8 +117,7 @@ $(ORIGIN_SDIST)/origin_step: bench/peers/origin_step.c $(ORIGIN_SDIST)/unpacked
 
 bench-peers-origin: $(ORIGIN_MODELS) $(ORIGIN_SDIST)/origin_step
 
-bench-peers-recur: $(BUILD)/bench/recur $(ORIGIN_KERNELS)
-	$(Q)SN_BENCH_RECUR=$< node bench/recur.mjs $(ORIGIN_SDIST)
+bench-peers-recur bench-peers-recur-step: $(BUILD)/bench/recur $(ORIGIN_KERNELS)
 
 $(PEERS)/torch/python:
 	$(Q)bench/peers/torch.sh $(PEERS)/torch

@@ -55,6 +55,13 @@ test('bench: sides take turns, rounds are outside', async () => {
   assert.deepEqual(rows[3], { n: 2, test: 'size', ours: [4, 4], theirs: [4, 4] });
 });
 
+test('bench: a subject that measures both at once gives rows of its own', async () => {
+  const pairs = async () => [{ kernel: 'a', ours: 2, theirs: 1 }, { kernel: 'b', ours: 3, theirs: 3 }];
+  assert.deepEqual(await inTurns([{ row: { n: 1 } }], { pairs }, 2), [
+    { n: 1, kernel: 'a', ours: [2, 2], theirs: [1, 1] },
+    { n: 1, kernel: 'b', ours: [3, 3], theirs: [3, 3] }]);
+});
+
 test('bench: a series of our own has no other side', async () => {
   const rows = await inTurns([{ row: { n: 1 } }], { ours: async () => ({ x: 1.234567 }) }, 1);
   assert.deepEqual(rows, [{ n: 1, test: 'x', ours: [1.2346] }]);
@@ -64,7 +71,7 @@ test('bench: a series of our own has no other side', async () => {
 
 test('bench: tables and numbers', () => {
   assert.equal(table(['a', 'b'], [['x', 1]]), '| a | b |\n| --- | ---: |\n| x | 1 |');
-  assert.deepEqual([1.234, 12.34, 123.4, 1234.5].map(number), ['1.23', '12.3', '123', '1235']);
+  assert.deepEqual([0.1234, 1.234, 12.34, 1234.5].map(number), ['0.123', '1.23', '12.3', '1235']);
 });
 
 test('bench: a pivot has a column for each test and thread count, and gaps', () => {

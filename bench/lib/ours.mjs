@@ -17,7 +17,7 @@ export async function speeds(path, { threads, decode, prefill, isa }) {
   const options = { threads, batch: 1, ...(isa ? { isa } : {}) };
   const [first = 0, ...others] = prefill;
   const rows = (await bench(path, { ...options, 'prompt-tokens': first, 'gen-tokens': decode }))
-    .filter(({ test }) => test !== 'batch');
+    .filter(({ test }) => test !== 'batch').reverse(); // decode is named first
   for (const size of others)
     rows.push(...(await bench(path, { ...options, 'prompt-tokens': size, 'gen-tokens': 1 }))
       .filter(isPrefill));

@@ -44,25 +44,33 @@ function progress(what) {
   process.stderr.write(`${String(seconds).padStart(5)} s  ${what}\n`);
 }
 
+/* What one side gives, as pairs() does: [{ test, [side]: value }]. */
+async function alone(subject, side, one) {
+  return Object.entries(await subject[side](one)).map(([test, value]) => ({ test, [side]: value }));
+}
+
 /**
  * Ours, theirs, ours, theirs: every case once a round, rounds outside, so that a busy minute hits
- * all alike. A side is async (case) => { test: value }; `theirs` may be missing. Resolves to rows
- * of { ...case.row, test, ours: [], theirs: [] }, values in the order of the rounds.
+ * all alike. A subject has `ours` and perhaps `theirs`, async (case) => { test: value }; or `pairs`,
+ * which measures both: async (case) => [{ ...more of the row, ours, theirs }]. Resolves to rows of
+ * { ...case.row, test, ours: [], theirs: [] }, values in the order of the rounds.
  */
-export async function inTurns(cases, sides, rounds) {
-  const names = ['ours', 'theirs'].filter((side) => sides[side]), rows = new Map();
-  const add = (row, test, side, value) => {
-    const key = JSON.stringify([row, test]);
-    if (!rows.has(key))
-      rows.set(key, { ...row, test, ...Object.fromEntries(names.map((name) => [name, []])) });
-    rows.get(key)[side].push(Number(value.toPrecision(5)));
+export async function inTurns(cases, subject, rounds) {
+  const rows = new Map();
+  const add = ({ ours, theirs, ...row }) => {
+    const key = JSON.stringify(row);
+    if (!rows.has(key)) rows.set(key, row);
+    for (const [side, value] of Object.entries({ ours, theirs }))
+      if (value !== undefined) (rows.get(key)[side] ??= []).push(Number(value.toPrecision(5)));
   };
+  const steps = subject.pairs ? [['both', (one) => subject.pairs(one)]]
+    : ['ours', 'theirs'].filter((side) => subject[side])
+      .map((side) => [side, (one) => alone(subject, side, one)]);
   for (let round = 0; round < rounds; round++)
     for (const one of cases)
-      for (const side of names) {
+      for (const [side, values] of steps) {
         progress(`round ${round + 1} of ${rounds}: ${Object.values(one.row).join(' ')}, ${side}`);
-        for (const [test, value] of Object.entries(await sides[side](one)))
-          add(one.row, test, side, value);
+        for (const value of await values(one)) add({ ...one.row, ...value });
       }
   return [...rows.values()];
 }

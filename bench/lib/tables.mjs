@@ -12,21 +12,31 @@ export function table(head, rows, texts = 1) {
 
 /** Three digits that count. */
 export function number(value) {
-  if (value >= 100) return value.toFixed(0);
-  return value.toFixed(value >= 10 ? 1 : 2);
+  const digits = [100, 10, 1].findIndex((least) => value >= least);
+  return value.toFixed(digits < 0 ? 3 : digits);
 }
 
 const valueOf = (key, one) => {
   if (key === 'threads') return `${one.threads} thread${one.threads === 1 ? '' : 's'}`;
-  return String(one[key]);
+  return key.length === 1 ? `${key} ${one[key]}` : String(one[key]);
 };
 const labelOf = (keys, one) => keys.map((key) => valueOf(key, one)).join(', ');
 const unique = (values) => [...new Set(values)];
 
+/* Tests as they come first, thread counts and sizes inside of them. */
+function inOrder(results, columns) {
+  const ranks = columns.map((key) => unique(results.map((one) => one[key])));
+  const rank = (one) => columns.map((key, i) => ranks[i].indexOf(one[key]));
+  return results.toSorted((a, b) => {
+    const [x, y] = [rank(a), rank(b)], i = x.findIndex((value, at) => value !== y[at]);
+    return i < 0 ? 0 : x[i] - y[i];
+  });
+}
+
 /** Rows by `record.rows`, columns by `record.columns`; cell(row of the record) is a text. */
 export function pivot(record, cell) {
   const { rows, columns, results } = record;
-  const places = unique(results.map((one) => labelOf(columns, one)));
+  const places = unique(inOrder(results, columns).map((one) => labelOf(columns, one)));
   const names = (one) => rows.map((key) => one[key]);
   const lines = unique(results.map((one) => JSON.stringify(names(one)))).map((group) => {
     const list = results.filter((one) => JSON.stringify(names(one)) === group);
@@ -72,8 +82,8 @@ const sourceLine = (record) => `\`${record.command}\`, ${record.measured}, commi
 
 /** A comparison with a peer as markdown: what it is, its table, the sign test. */
 export function comparison(record) {
-  return `Ours against ${record.peer}; ${record.unit}, medians of ${record.rounds} paired rounds ` +
-    `in separate processes: how many times as good (ours / theirs). ${record.what}\n\n` +
+  return `Ours against ${record.peer}; ${record.unit}, medians of ${record.rounds} paired ` +
+    `rounds: how many times as good (ours / theirs). ${record.what}\n\n` +
     `${pivot(record, (one) => pairCell(one, record.better))}\n\n` +
     `${verdict(record)} ${sourceLine(record)}\n\nMachine: ${machineLine(record)}.`;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // node bench/measure.mjs NAME [--rounds N] [--only WORD]... [--keep]: measures against a peer that
 // make/bench.mk has put into build/peers, or a series of our own. It prints a table and writes
-// build/bench/measured/NAME.json; with --keep docs/measured/NAME.json, from which docs/performance.md
-// is made (bench/report.mjs). --only takes the cases whose description has every WORD, such as
-// q8_0 or threads=1.
+// build/bench/measured/NAME.json; with --keep docs/measured/NAME.json, from which bench/report.mjs
+// makes docs/performance.md. --only takes the cases whose description has every WORD, such as q8_0
+// or threads=1.
 
 import { parseArgs } from 'node:util';
 
@@ -11,21 +11,7 @@ import { commit, machine } from './lib/machine.mjs';
 import { inTurns, priority } from './lib/process.mjs';
 import { FRESH, KEPT, save } from './lib/record.mjs';
 import { render } from './lib/tables.mjs';
-
-import llama from './peers/llama.mjs';
-import nodeLlama from './peers/node-llama.mjs';
-import origin from './peers/origin.mjs';
-import { recur, recurStep, scans } from './peers/recur.mjs';
-import start from './peers/start.mjs';
-import torch from './peers/torch.mjs';
-import wllama from './peers/wllama.mjs';
-import * as models from './series/models.mjs';
-import targets from './series/targets.mjs';
-import * as work from './series/work.mjs';
-
-const ALL = [llama, start, nodeLlama, wllama, origin, recur, recurStep, torch,
-  ...Object.values(models), ...Object.values(work), scans, targets];
-const SUBJECTS = Object.fromEntries(ALL.map((subject) => [subject.name, subject]));
+import { SUBJECTS } from './subjects.mjs';
 
 function options() {
   const { values, positionals: [name] } = parseArgs({ allowPositionals: true, options: {

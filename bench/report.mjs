@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // node bench/report.mjs [--check]: puts the tables of docs/measured/*.json between the markers of
-// docs/performance.md, `<!-- measured: NAME -->` and `<!-- end -->`. A name that was not measured yet
-// says so. --check writes nothing and ends with 1 if the page differs.
+// docs/performance.md, `<!-- measured: NAME -->` and `<!-- end -->`. What was not measured yet says
+// so. --check writes nothing and ends with 1 if the page differs.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,20 +9,18 @@ import { fileURLToPath } from 'node:url';
 import { root } from '../tests/lib/run.mjs';
 import { loadAll } from './lib/record.mjs';
 import { render } from './lib/tables.mjs';
+import { SUBJECTS } from './subjects.mjs';
 
 const PAGE = `${root}docs/performance.md`;
 const PLACE = /<!-- measured: ([\w-]+) -->\n(?:[^]*?)<!-- end -->/g;
 
-const absent = (name) => `Not measured yet (\`make ${name}\`).`;
-
-/** Where the Makefile has what measures it. */
-const targetOf = (name, peers) => `bench-${peers.includes(name) ? 'peers' : 'own'}-${name}`;
-const PEERS = ['llama', 'start', 'node-llama', 'wllama', 'origin', 'recur', 'recur-step', 'torch'];
+const absent = (name) =>
+  `Not measured yet (\`make bench-${SUBJECTS[name].peer ? 'peers' : 'own'}-${name}\`).`;
 
 /** The page with its tables. */
 export function filled(page, records) {
   return page.replace(PLACE, (_, name) => {
-    const text = records[name] ? render(records[name]) : absent(targetOf(name, PEERS));
+    const text = records[name] ? render(records[name]) : absent(name);
     return `<!-- measured: ${name} -->\n${text}\n<!-- end -->`;
   });
 }

@@ -20,7 +20,7 @@ bench-report: ## renders the tables of docs/performance.md from docs/measured
 
 # ---- our own series -----------------------------------------------------------------------------
 
-OWN := types roofline sizes vocabulary architectures batch position isa scans targets
+OWN := types roofline sizes vocabulary architectures batch position isa scans targets wasm-size
 
 .PHONY: bench-own $(addprefix bench-own-,$(OWN))
 
@@ -33,6 +33,7 @@ $(addprefix bench-own-,$(OWN)): $(BUILD)/sunnynet
 
 bench-own-scans: $(BUILD)/bench/recur
 bench-own-targets: js js-tools py-tools wasi
+bench-own-wasm-size: js wasi
 
 # ---- peers --------------------------------------------------------------------------------------
 

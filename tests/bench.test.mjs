@@ -13,6 +13,7 @@ import { advantage, median, signTest } from '../bench/lib/stats.mjs';
 import { number, pairCell, pivot, table } from '../bench/lib/tables.mjs';
 import { writeModel } from '../bench/random-model.mjs';
 import { filled, places } from '../bench/report.mjs';
+import { SUBJECTS } from '../bench/subjects.mjs';
 import { root, run } from './lib/run.mjs';
 
 // ---- statistics -----------------------------------------------------------------------------
@@ -56,7 +57,8 @@ test('bench: sides take turns, rounds are outside', async () => {
 });
 
 test('bench: a subject that measures both at once gives rows of its own', async () => {
-  const pairs = async () => [{ kernel: 'a', ours: 2, theirs: 1 }, { kernel: 'b', ours: 3, theirs: 3 }];
+  const pairs = async () =>
+    [{ kernel: 'a', ours: 2, theirs: 1 }, { kernel: 'b', ours: 3, theirs: 3 }];
   assert.deepEqual(await inTurns([{ row: { n: 1 } }], { pairs }, 2), [
     { n: 1, kernel: 'a', ours: [2, 2], theirs: [1, 1] },
     { n: 1, kernel: 'b', ours: [3, 3], theirs: [3, 3] }]);
@@ -123,6 +125,29 @@ test('bench: docs/performance.md shows what docs/measured holds, all of it', () 
   assert.equal(page, filled(page, records), 'make bench-report');
   for (const name of Object.keys(records))
     assert.ok(places(page).includes(name), `docs/measured/${name}.json is on no page`);
+});
+
+test('bench: everything that can be measured has its place on the page and a target', () => {
+  const page = readFileSync(`${root}docs/performance.md`, 'utf8');
+  assert.deepEqual(places(page).toSorted(), Object.keys(SUBJECTS).sort());
+  const makefile = readFileSync(`${root}make/bench.mk`, 'utf8');
+  const listed = (name) => new RegExp(`^${name} := (.*)$`, 'm').exec(makefile)[1].split(' ');
+  const own = Object.values(SUBJECTS).filter(({ peer }) => !peer).map(({ name }) => name);
+  assert.deepEqual(listed('OWN').toSorted(), own.toSorted());
+  const compared = Object.keys(SUBJECTS).filter((name) => !own.includes(name));
+  assert.deepEqual(listed('COMPARED').toSorted(), compared.toSorted());
+});
+
+test('bench: a kept measurement says on what, of what and how it was taken', () => {
+  for (const record of Object.values(loadAll())) {
+    assert.match(record.commit, /^[0-9a-f]{12}\+?$/);
+    assert.ok(record.command.startsWith(`node bench/measure.mjs ${record.name} --rounds `));
+    assert.ok(record.machine.cpu.name && record.machine.cores >= 1);
+    for (const { ours, theirs } of record.results) {
+      assert.equal(ours.length, record.rounds);
+      if (record.peer) assert.equal(theirs.length, record.rounds);
+    }
+  }
 });
 
 test('bench: measurements go to the build folder unless they are to be kept', () => {

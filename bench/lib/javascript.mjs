@@ -1,4 +1,4 @@
-// node bench/lib/javascript.mjs JOB: the package in this Node, as peers/browser.mjs has it in a page.
+// node bench/lib/javascript.mjs JOB: the package in Node, as peers/browser.mjs has it in pages.
 
 import { root } from '../../tests/lib/run.mjs';
 import { speedsOf } from './in-javascript.mjs';

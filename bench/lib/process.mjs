@@ -51,9 +51,9 @@ async function alone(subject, side, one) {
 
 /**
  * Ours, theirs, ours, theirs: every case once a round, rounds outside, so that a busy minute hits
- * all alike. A subject has `ours` and perhaps `theirs`, async (case) => { test: value }; or `pairs`,
- * which measures both: async (case) => [{ ...more of the row, ours, theirs }]. Resolves to rows of
- * { ...case.row, test, ours: [], theirs: [] }, values in the order of the rounds.
+ * all alike. A subject has `ours` and perhaps `theirs`, async (case) => { test: value }; or it has
+ * `pairs`, which measures both: async (case) => [{ ...more of the row, ours, theirs }]. Resolves to
+ * rows of { ...case.row, test, ours: [], theirs: [] }, values in the order of the rounds.
  */
 export async function inTurns(cases, subject, rounds) {
   const rows = new Map();

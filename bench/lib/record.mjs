@@ -14,7 +14,8 @@ export function save(folder, record) {
   const { results, ...rest } = record;
   const lines = results.map((one) => `    ${JSON.stringify(one)}`).join(',\n');
   const head = JSON.stringify(rest, null, 2).replace(/\n}$/, '');
-  writeFileSync(join(folder, `${record.name}.json`), `${head},\n  "results": [\n${lines}\n  ]\n}\n`);
+  writeFileSync(join(folder, `${record.name}.json`),
+    `${head},\n  "results": [\n${lines}\n  ]\n}\n`);
 }
 
 /** All records of a folder by name. */

@@ -18,7 +18,8 @@ const vector = (name, dims, next) => exactly(`${name}.weight`, dims, next);
 const gain = (name, n) => vector(name, [n], around(1, 0.02));
 const norm = (name, n) => [gain(name, n), exactly(`${name}.bias`, [n], around(0, 0.02))];
 
-const layered = (layers, make) => Array.from({ length: layers }, (_, l) => make(`blk.${l}.`)).flat();
+const layered = (layers, make) =>
+  Array.from({ length: layers }, (_, l) => make(`blk.${l}.`)).flat();
 const SILENT = [0, ...Array.from({ length: 128 }, (_, i) => 129 + i)];
 
 /* Greedy text never ends and is valid UTF-8: some peers stop at what is not. */

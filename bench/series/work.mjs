@@ -47,8 +47,11 @@ function runs(name) {
 export const isa = { ...common, name: 'isa', title: 'Back ends',
   what: 'Every native back end that this CPU runs; tokens/s, one thread.',
   rows: ['model', 'type', 'back end'], columns: ['test'],
-  cases: () => ['f16', 'q8_0', 'q4_0', 'q4_k_m'].flatMap((type) => BACKENDS.filter(runs).map((name) =>
-    ({ row: { model: 'rwkv7-0.19b', type, 'back end': name },
-      make: () => ({ path: model('rwkv7-0.19b', type) }) }))),
+  cases() {
+    const names = BACKENDS.filter(runs);
+    return ['f16', 'q8_0', 'q4_0', 'q4_k_m'].flatMap((type) => names.map((name) =>
+      ({ row: { model: 'rwkv7-0.19b', type, 'back end': name },
+        make: () => ({ path: model('rwkv7-0.19b', type) }) })));
+  },
   ours: ({ row: { 'back end': name }, path }) =>
     speeds(path, { threads: 1, decode: 16, prefill: [64], isa: name }) };

@@ -20,7 +20,7 @@ bench-report: ## renders the tables of docs/performance.md from docs/measured
 
 # ---- our own series -----------------------------------------------------------------------------
 
-OWN := types roofline sizes vocabulary architectures batch position isa scans targets wasm-size
+OWN := types roofline sizes vocabulary architectures threads batch position isa scans targets wasm-size
 
 .PHONY: bench-own $(addprefix bench-own-,$(OWN))
 

@@ -119,6 +119,15 @@ test('bench: the page gets tables between its markers and keeps the rest', () =>
   assert.equal(filled(once, { x: RECORD }), once);
 });
 
+test('bench: a machine is described once, tables name it by a letter', () => {
+  const other = { ...RECORD, machine: { ...RECORD.machine, cores: 8 } };
+  const page = ['machines', 'x', 'y'].map((name) => `<!-- measured: ${name} -->\n<!-- end -->`)
+    .join('\n');
+  const text = filled(page, { x: RECORD, y: other });
+  assert.match(text, /- machine A: CPU, avx2; 2 cores, [^]*- machine B: CPU, avx2; 8 cores, /);
+  assert.match(text, /measured: x -->[^]*, on machine A\.[^]*measured: y -->[^]*, on machine B\./);
+});
+
 test('bench: docs/performance.md shows what docs/measured holds, all of it', () => {
   const page = readFileSync(`${root}docs/performance.md`, 'utf8');
   const records = loadAll();

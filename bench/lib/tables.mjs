@@ -77,21 +77,23 @@ export function machineLine({ machine: m }) {
     `transparent huge pages: ${m.transparent_huge_pages}; ${m.compiler}`;
 }
 
-const sourceLine = (record) => `\`${record.command}\`, ${record.measured}, commit ` +
-  `${record.commit}, priority: ${record.priority}.`;
+const sourceLine = (record, on) => `\`${record.command}\`, ${record.measured}, commit ` +
+  `${record.commit}, priority: ${record.priority}, on ${on}.`;
 
-/** A comparison with a peer as markdown: what it is, its table, the sign test. */
-export function comparison(record) {
+/* A comparison with a peer: what it is, its table, the sign test. */
+function comparison(record, on) {
   return `Ours against ${record.peer}; ${record.unit}, medians of ${record.rounds} paired ` +
     `rounds: how many times as good (ours / theirs). ${record.what}\n\n` +
     `${pivot(record, (one) => pairCell(one, record.better))}\n\n` +
-    `${verdict(record)} ${sourceLine(record)}\n\nMachine: ${machineLine(record)}.`;
+    `${verdict(record)} ${sourceLine(record, on)}`;
 }
 
-/** A series of our own: medians. */
-export function series(record) {
+/* A series of our own: medians. */
+function series(record, on) {
   return `${record.what}\n\n${pivot(record, ({ ours }) => number(median(ours)))}\n\n` +
-    `Medians of ${record.rounds}. ${sourceLine(record)}\n\nMachine: ${machineLine(record)}.`;
+    `Medians of ${record.rounds}. ${sourceLine(record, on)}`;
 }
 
-export const render = (record) => (record.peer ? comparison(record) : series(record));
+/** A record as markdown; `on` names the machine. */
+export const render = (record, on = machineLine(record)) =>
+  (record.peer ? comparison(record, on) : series(record, on));

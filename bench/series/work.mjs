@@ -1,6 +1,7 @@
 // How speed depends on the work: states in a batch, position, back end.
 
 import { spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 
 import { command, root } from '../../tests/lib/run.mjs';
 import { model } from '../lib/models.mjs';
@@ -23,6 +24,18 @@ export const batch = { ...common, name: 'batch', title: 'States in a batch',
     return Object.fromEntries(rows.filter(({ test }) => test === 'batch')
       .map(({ size, max }) => [size === 1 ? '1 state' : `${size} states`, max]));
   } };
+
+const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+  .filter((count) => count <= Math.max(2, availableParallelism()));
+
+export const threads = { ...common, name: 'threads', title: 'Threads',
+  what: 'Up to as many as there are cores; tokens/s.',
+  rows: ['model', 'type', 'test'], columns: ['threads'],
+  cases: () => ['f16', 'q8_0', 'q4_0'].flatMap((type) => COUNTS.map((count) =>
+    ({ row: { model: 'rwkv7-0.19b', type, threads: count },
+      make: () => ({ path: model('rwkv7-0.19b', type) }) }))),
+  ours: ({ row: { threads: count }, path }) =>
+    speeds(path, { threads: count, decode: 64, prefill: [512] }) };
 
 export const position = { ...common, name: 'position', title: 'Position',
   what: 'Decoding 256 tokens behind a prompt of so many; tokens/s, one thread.',

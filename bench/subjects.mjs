@@ -17,5 +17,6 @@ import * as work from './series/work.mjs';
 
 const ALL = [llama, start, nodeLlama, wllama, origin, recur, recurStep, torch,
   ...Object.values(models), ...Object.values(work), scans, targets, wasm];
+
 /** By name. */
 export const SUBJECTS = Object.fromEntries(ALL.map((subject) => [subject.name, subject]));

@@ -65,7 +65,8 @@ $(PEERS)/%/unpacked: $(PEERS)/%.tar.gz
 	$(Q)tar -xzf $< -C $(PEERS)
 	@touch $@
 
-# llama.cpp is inside of its Python bindings' source package. The build takes an hour of one core.
+# llama.cpp is inside of its Python bindings' source package. The build takes half an hour of one
+# core.
 LLAMA_SDIST := $(PEERS)/llama_cpp_python-0.3.36
 LLAMA := $(PEERS)/llama
 LLAMA_PROGRAMS := llama-bench llama-completion

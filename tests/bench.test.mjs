@@ -113,7 +113,7 @@ test('bench: the page gets tables between its markers and keeps the rest', () =>
   assert.deepEqual(places(page), ['x', 'sizes']);
   const once = filled(page, { x: RECORD });
   assert.match(once, /^before\n<!-- measured: x -->\n[^]*\| m \| 2\.00x \(4\.00 \/ 2\.00\) \|/);
-  assert.match(once, /1 of 1 cells were won in every round.*p = 0\.500/);
+  assert.match(once, /Of 1 cells 1 were won and 0 lost in every round .*p = 0\.500/);
   assert.match(once, /Not measured yet \(`make bench-own-sizes`\)/);
   assert.doesNotMatch(once, /old/);
   assert.equal(filled(once, { x: RECORD }), once);

@@ -58,14 +58,13 @@ export function pairCell({ ours, theirs }, better) {
 
 const thousandth = (p) => (p < 0.001 ? 'p < 0.001' : `p = ${p.toFixed(3)}`);
 
-/* All pairs of the table taken together, and of how many cells every pair was won. */
+/* Of how many cells every pair was won, or lost, and what that means for one cell. */
 function verdict({ results, better, rounds }) {
-  const clear = results.filter(({ ours, theirs }) => {
-    const { wins, pairs } = signTest(ours, theirs, better);
-    return wins === pairs;
-  });
+  const signs = results.map(({ ours, theirs }) => signTest(ours, theirs, better));
+  const won = signs.filter(({ wins }) => wins === rounds).length;
+  const lost = signs.filter(({ wins, pairs }) => wins === 0 && pairs === rounds).length;
   const each = signTest(Array(rounds).fill(1), Array(rounds).fill(0)).p;
-  return `${clear.length} of ${results.length} cells were won in every round ` +
+  return `Of ${results.length} cells ${won} were won and ${lost} lost in every round ` +
     `(sign test of one such cell, two-sided: ${thousandth(each)}).`;
 }
 

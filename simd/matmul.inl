@@ -213,7 +213,7 @@ SN_INLINE void float_panel(sn_layout layout, float *y, size_t y_stride, const ui
 }
 
 /*
- * Where half floats are widened by shifts, they come out 2^-112 of their value. The power of two may
+ * Where half floats are widened by shifts, they come out 2^-112 of their value. The power may
  * as well stand beside x: both factors are exact, and the product of the same two numbers is
  * rounded, if no x leaves float32.
  */

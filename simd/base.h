@@ -24,8 +24,12 @@
 
 /* Keeps gcc from adding up in an order of its own (sums of integers are free to): that takes all
  * products of an unrolled loop at once, and spills them. */
-#if defined(__GNUC__) && defined(__x86_64__)
+#if !defined(SN_KEEP) && defined(__GNUC__) && defined(__x86_64__)
+#ifdef __AVX512F__
+#define SN_KEEP(vector) __extension__({ __asm__("" : "+v"(vector)); })
+#else
 #define SN_KEEP(vector) __extension__({ __asm__("" : "+x"(vector)); })
+#endif
 #endif
 
 #define SN_STR_(x) #x

@@ -24,9 +24,13 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     const int groups = bits == 4 ? 8 : bits <= 5 ? 4 : bits == 6 ? 2 : 1;
     vi pairs = dot_pairs(bits, w, _mm512_set1_epi32(x4));
     if (g % groups) pairs = _mm512_add_epi16(a->run, pairs);
-    a->run = pairs;
-    if (g % groups == groups - 1)
+    if (g % groups == groups - 1) {
         a->total = vi_add(a->total, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+        SN_KEEP(a->total);
+    } else {
+        SN_KEEP(pairs);
+        a->run = pairs;
+    }
 }
 
 SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {

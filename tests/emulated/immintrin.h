@@ -175,6 +175,8 @@ COMMON(512, __m512, __m512i, 16)
 
 BINARY(__m128, _mm_add_ps, f32, 4, a.f32[l] + b.f32[l])
 BINARY(__m128, _mm_add_ss, f32, 4, l == 0 ? a.f32[0] + b.f32[0] : a.f32[l])
+BINARY(__m128, _mm_max_ps, u32, 4, a.f32[l] > b.f32[l] ? a.u32[l] : b.u32[l])
+BINARY(__m128, _mm_max_ss, u32, 4, l > 0 || a.f32[l] > b.f32[l] ? a.u32[l] : b.u32[l])
 BINARY(__m128, _mm_movehl_ps, u32, 4, l < 2 ? b.u32[l + 2] : a.u32[l])
 BINARY(__m128i, _mm_packs_epi16, i8, 16, emulated_to_i8(l < 8 ? a.i16[l] : b.i16[l - 8]))
 LOAD(__m128i, _mm_loadu_si128, __m128i)
@@ -184,6 +186,14 @@ STORE(__m128, _mm_storeu_ps, float)
 BINARY(__m128i, _mm_add_epi32, u32, 4, a.u32[l] + b.u32[l])
 
 EMULATED float _mm_cvtss_f32(__m128 a) { return a.f32[0]; }
+EMULATED int _mm_cvtsi128_si32(__m128i a) { return a.i32[0]; }
+
+/* pshufd */
+EMULATED __m128i _mm_shuffle_epi32(__m128i a, int control) {
+    __m128i r;
+    LANES(4) r.u32[l] = a.u32[control >> 2 * l & 3];
+    return r;
+}
 EMULATED void _mm_storel_pi(__m64 *p, __m128 a) { memcpy(p, &a, 8); }
 EMULATED void _mm_store_ss(float *p, __m128 a) { memcpy(p, &a, 4); }
 
@@ -290,6 +300,7 @@ EMULATED __m256i _mm256_dpbusd_avx_epi32(__m256i a, __m256i w, __m256i x) {
 /* ---- AVX-512 F, BW, DQ, VNNI ---------------------------------------------------------------- */
 
 CAST(__m256, _mm512_castps512_ps256, __m512)
+CAST(__m256i, _mm512_castsi512_si256, __m512i)
 LOAD(__m512i, _mm512_loadu_si512, void)
 STORE(__m512i, _mm512_storeu_si512, void)
 UNARY(__m512i, _mm512_broadcast_i32x4, __m128i, u64, 8, a.u64[l & 1])
@@ -344,6 +355,12 @@ EMULATED __m512i _mm512_slli_epi32(__m512i a, unsigned count) {
 EMULATED __m512i _mm512_srli_epi32(__m512i a, unsigned count) {
     LANES(16) a.u32[l] = count > 31 ? 0 : a.u32[l] >> count;
     return a;
+}
+
+EMULATED __m256i _mm512_extracti32x8_epi32(__m512i a, int half) {
+    __m256i r;
+    memcpy(&r, a.u32 + 8 * (half & 1), sizeof r);
+    return r;
 }
 
 EMULATED __m256 _mm512_extractf32x8_ps(__m512 a, int half) {

@@ -370,7 +370,7 @@ check-web: web js-tools ## the page and the JavaScript package in Chromium
 
 # ---- further parts, one topic a file -----------------------------------------------------------
 
-include make/abi.mk make/install.mk make/python.mk make/dist.mk make/recur.mk make/kernels.mk
+include make/abi.mk make/install.mk make/python.mk make/dist.mk make/bench.mk make/kernels.mk
 
 # ----------------------------------------------------------------------------------------------
 

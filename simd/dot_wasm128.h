@@ -6,6 +6,8 @@
 
 #include "dot_wasm_wide.h"
 
+#define DOT_UNROLLS(bits) ((bits) < 8 && (bits) != 4)
+
 SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     (void)bits, (void)g;
     wide_add(a, w, x4);

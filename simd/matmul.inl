@@ -1,8 +1,8 @@
 /*
  * matmul.inl: panel matrices times tokens, for every layout of core/quant/panel.h, once over
- * the vector and dot headers. One token keeps its sums in registers with VF_PANELS panels in
- * flight; more tokens share each panel's block, their running sums staying in y. Both add in
- * the same order, so their bits agree (simd.h states it).
+ * the vector and dot headers. One token keeps its sums in registers with VF_PANELS (integers:
+ * VQ_PANELS) panels in flight; more tokens share each panel's block, their running sums standing
+ * close together in memory. Both add in the same order, so their bits agree (simd.h states it).
  */
 
 #define PREFETCH_AHEAD 2048 /* bytes; 1 to 4 KiB measured alike, less is too late */
@@ -128,6 +128,13 @@ SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t 
     return s;
 }
 
+/* What is read PREFETCH_AHEAD bytes after offset `at` of a panel, with np panels in flight: behind
+ * a panel's end its successor in the same stream, np panels on. */
+SN_INLINE const uint8_t *ahead_of(const uint8_t *panel, size_t at, size_t panel_bytes, int np) {
+    at += PREFETCH_AHEAD;
+    return panel + (at < panel_bytes ? at : at + (size_t)(np - 1) * panel_bytes);
+}
+
 /* ---- float activations -------------------------------------------------------------------- */
 
 /* The 32 codes from 32 i on as float32 [32][16], exactly as the layout's format decodes. */
@@ -205,8 +212,24 @@ SN_INLINE void float_panel(sn_layout layout, float *y, size_t y_stride, const ui
     copy_sums(y, y_stride, sums, n_tokens);
 }
 
-/* One token, np panels of a float layout in flight. */
-SN_INLINE void float_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
+/*
+ * Where half floats are widened by shifts, they come out 2^-112 of their value. The power may
+ * as well stand beside x: both factors are exact, and the product of the same two numbers is
+ * rounded, if no x leaves float32.
+ */
+#ifdef VF_HAS_F16_SMALL
+SN_INLINE int small_f16_fits(const float *x, size_t k) {
+    for (size_t i = 0; i < k; i++)
+        if (!(__builtin_fabsf(x[i]) < 0x1p15f)) return 0; /* a NaN too */
+    return 1;
+}
+#else
+SN_INLINE int small_f16_fits(const float *x, size_t k) { return (void)x, (void)k, 0; }
+SN_INLINE vf vf_load_f16_small(const uint8_t *p) { return vf_load_f16(p); }
+#endif
+
+/* One token, np panels of a float layout in flight; with `small`, F16 as above. */
+SN_INLINE void float_gemv(sn_layout layout, int small, int np, float *y, const uint8_t *panels,
                           size_t panel_bytes, size_t k, const float *x) {
     const size_t row = traits_of(layout).block;
     vf total[2];
@@ -216,11 +239,13 @@ SN_INLINE void float_gemv(sn_layout layout, int np, float *y, const uint8_t *pan
         vf sum[2];
         SN_UNROLL for (int p = 0; p < np; p++) sum[p] = vf_zero();
         for (size_t i = k0; i < end; i++) {
-            const vf xi = vf_set1(x[i]);
+            const size_t at = i * row;
+            const vf xi = vf_set1(small ? x[i] * 0x1p112f : x[i]);
             SN_UNROLL for (int p = 0; p < np; p++) {
-                const uint8_t *w = panels + (size_t)p * panel_bytes + i * row;
-                prefetch(w + PREFETCH_AHEAD);
-                sum[p] = vf_mla(load_weights(layout, w), xi, sum[p]);
+                const uint8_t *panel = panels + (size_t)p * panel_bytes, *w = panel + at;
+                if (at % 64 == 0) prefetch(ahead_of(panel, at, panel_bytes, np));
+                const vf wi = small ? vf_load_f16_small(w) : load_weights(layout, w);
+                sum[p] = vf_mla(wi, xi, sum[p]);
             }
         }
         SN_UNROLL for (int p = 0; p < np; p++) total[p] = vf_add(total[p], sum[p]);
@@ -228,17 +253,27 @@ SN_INLINE void float_gemv(sn_layout layout, int np, float *y, const uint8_t *pan
     SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, total[p]);
 }
 
+SN_INLINE void float_gemvs(sn_layout layout, int small, float *y, const uint8_t *panels,
+                           size_t panel_bytes, size_t n_panels, size_t k, const float *x) {
+    size_t p = 0;
+    for (; p + VF_PANELS <= n_panels; p += VF_PANELS)
+        float_gemv(layout, small, VF_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k,
+                   x);
+    for (; p < n_panels; p++)
+        float_gemv(layout, small, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+}
+
 SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
                             size_t panel_bytes, size_t n_panels, size_t k, const float *x,
                             size_t x_stride, size_t n_tokens) {
-    size_t p = 0;
     if (n_tokens == 1 && layout <= SN_LAYOUT_BF16) {
-        for (; p + VF_PANELS <= n_panels; p += VF_PANELS)
-            float_gemv(layout, VF_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
-        for (; p < n_panels; p++)
-            float_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+        if (layout == SN_LAYOUT_F16 && small_f16_fits(x, k))
+            float_gemvs(layout, 1, y, panels, panel_bytes, n_panels, k, x);
+        else
+            float_gemvs(layout, 0, y, panels, panel_bytes, n_panels, k, x);
+        return;
     }
-    for (; p < n_panels; p++)
+    for (size_t p = 0; p < n_panels; p++)
         for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
             float_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes, k,
                         x + t * x_stride, x_stride,
@@ -353,11 +388,11 @@ SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8
 }
 
 /* The same for one token, from the codes as they are stored. */
-SN_INLINE void q8_gemv_word(sn_layout layout, vdot dot[2], const uint8_t *quants, size_t i, int g,
-                            const int8_t *q) {
+SN_INLINE void q8_gemv_word(sn_layout layout, vdot dot[2], const uint8_t *quants,
+                            const uint8_t *ahead, size_t i, int g, const int8_t *q) {
     const layout_traits t = traits_of(layout);
     const size_t line = 64 * (8 * i + (size_t)g);
-    if (line < t.block) prefetch(quants + line + PREFETCH_AHEAD);
+    if (line < t.block) prefetch(ahead + line);
     dot_add(&dot[dot_of(layout, i, g)], t.dot_bits, g,
             code_word(layout, quants + i * t.quants, g), load_i32(q + 4 * g));
 }
@@ -372,16 +407,17 @@ SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels
         SN_UNROLL for (int p = 0; p < np; p++) {
             const uint8_t *panel = panels + (size_t)p * panel_bytes;
             const uint8_t *quants = block_at(layout, panel, b);
+            const uint8_t *ahead = ahead_of(panel, (size_t)(quants - panel), panel_bytes, np);
             const block_scales s = scales_of(layout, panel, b);
             vdot dot[2] = { dot_start(), dot_start() };
             SN_UNROLL for (size_t i = 0; i < groups; i++) {
                 const int8_t *q = x.q + 32 * (groups * b + i);
                 if (DOT_UNROLLS(traits_of(layout).dot_bits))
                     UNROLL_ALL for (int g = 0; g < 8; g++)
-                        q8_gemv_word(layout, dot, quants, i, g, q);
+                        q8_gemv_word(layout, dot, quants, ahead, i, g, q);
                 else
                     SN_UNROLL for (int g = 0; g < 8; g++)
-                        q8_gemv_word(layout, dot, quants, i, g, q);
+                        q8_gemv_word(layout, dot, quants, ahead, i, g, q);
             }
             acc[p] = q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc[p]);
         }
@@ -394,8 +430,8 @@ SN_INLINE void matmul_int8(sn_layout layout, float *y, size_t y_stride, const ui
                            size_t n_tokens) {
     size_t p = 0;
     if (n_tokens == 1) {
-        for (; p + VF_PANELS <= n_panels; p += VF_PANELS)
-            q8_gemv(layout, VF_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+        for (; p + VQ_PANELS <= n_panels; p += VQ_PANELS)
+            q8_gemv(layout, VQ_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
         for (; p < n_panels; p++)
             q8_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
     }

@@ -12,6 +12,7 @@
 #define VF_TILE 4   /* 16 of 32 registers hold sums */
 #define VQ_TILE 4
 #define VF_PANELS 2
+#define VQ_PANELS 2
 #define VF_HAS_ACROSS
 #define SN_UNROLL _Pragma("GCC unroll 8") /* loops over tiles, panels and code words */
 

@@ -11,6 +11,7 @@
 #define VF_TILE 2   /* tokens per register tile of a float matrix product */
 #define VQ_TILE 1   /* the same for integer products */
 #define VF_PANELS 1 /* panels in flight for one token */
+#define VQ_PANELS 1
 #define SN_UNROLL   /* nothing to gain from unrolling loops over loops */
 
 typedef struct { float v[16]; } vf;    /* 16 floats */

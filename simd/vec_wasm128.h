@@ -11,7 +11,8 @@
 
 #define VF_TILE 2   /* 8 sums: engines map v128 to 16 registers */
 #define VQ_TILE 2
-#define VF_PANELS 1
+#define VF_PANELS 2
+#define VQ_PANELS 1
 #define VF_HAS_ACROSS
 #define SN_UNROLL   /* the compiler's choice; unrolling whole blocks halves the speed */
 
@@ -126,14 +127,17 @@ SN_INLINE vf vf_of_int(vi a) {
 #undef E
 }
 
-/* As in vec_scalar.h; the mask removes what sign extension put into the exponent. */
-SN_INLINE vf vf_load_f16(const uint8_t *p) {
-    const v128_t mask = wasm_i32x4_splat((int32_t)0x8fffffff), scale = wasm_f32x4_splat(0x1p112f);
-#define E(i)                                                                                  \
-    wasm_f32x4_mul(wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p + 8 * (i)), 13), mask), \
-                   scale)
+/* 2^-112 times the values; the mask removes what sign extension put into the exponent. */
+#define VF_HAS_F16_SMALL
+SN_INLINE vf vf_load_f16_small(const uint8_t *p) {
+    const v128_t mask = wasm_i32x4_splat((int32_t)0x8fffffff);
+#define E(i) wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p + 8 * (i)), 13), mask)
     return (vf)V_EACH(E);
 #undef E
+}
+/* As in vec_scalar.h. */
+SN_INLINE vf vf_load_f16(const uint8_t *p) {
+    return vf_mul(vf_load_f16_small(p), vf_set1(0x1p112f));
 }
 SN_INLINE vf vf_load_bf16(const uint8_t *p) {
 #define E(i) wasm_i32x4_shl(wasm_u32x4_load16x4(p + 8 * (i)), 16)

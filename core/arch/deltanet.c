@@ -88,11 +88,11 @@ static uint64_t layer_state(const void *of) {
 
 /* ---- computing ---------------------------------------------------------------------------- */
 
-static void activate(const sn_simd *simd, int which, float *x, size_t n) {
+static void activate(const sn_pass *pass, int which, float *x, size_t width) {
     switch (which) {
-    case SILU: simd->silu(x, x, n); break;
-    case RELU: simd->relu(x, x, n); break;
-    case ELU: simd->elu_plus_one(x, x, n); break;
+    case SILU: sn_pass_map(pass, pass->simd->silu, x, width); break;
+    case RELU: sn_pass_map(pass, pass->simd->relu, x, width); break;
+    case ELU: sn_pass_map(pass, pass->simd->elu_plus_one, x, width); break;
     default: break; /* IDENTITY */
     }
 }
@@ -111,13 +111,13 @@ static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
-    const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
+    const size_t H = w->H, K = w->K, V = w->V;
     const sn_product others[] = { { &l->beta, w->beta, fla->h }, { &l->gate, w->gate, fla->h } };
     sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->k, w->k }, { &l->v, w->v } },
                    others, 2);
-    activate(pass->simd, w->W->activation, w->q, T * H * K);
-    activate(pass->simd, w->W->activation, w->k, T * H * K);
-    pass->simd->silu(w->v, w->v, T * H * V);
+    activate(pass, w->W->activation, w->q, H * K);
+    activate(pass, w->W->activation, w->k, H * K);
+    sn_pass_map(pass, pass->simd->silu, w->v, H * V);
     sn_delta_normalize(pass, w->q, w->k, H, K, w->W->by_sum);
     strengths(w, l);
     sn_delta_rule(&(sn_delta){ .pass = pass, .H = H, .Hv = H, .K = K, .V = V,

@@ -120,7 +120,7 @@ void sn_fla_norm_and_gate(const sn_fla_work *w, float *y, const float *weight, s
     sn_pass_show(pass, "normed", y, total);
     if (!gate) return;
     sn_pass_show(pass, "gate", gate, total);
-    pass->simd->mul_silu(y, y, gate, pass->T * total);
+    sn_pass_gate(pass, y, gate, total);
     sn_pass_show(pass, "gated", y, total);
 }
 
@@ -162,7 +162,7 @@ static void feed_forward(sn_fla_work *w, const sn_fla_layer *l) {
     const sn_pass *pass = &w->pass;
     sn_pass_rms(pass, w->h, pass->x, l->ffn_norm, pass->D, pass->model->norm_eps);
     sn_pass_multiply(pass, { &l->gate, w->gate, w->h }, { &l->up, w->up, w->h });
-    pass->simd->mul_silu(w->up, w->up, w->gate, pass->T * l->up.rows);
+    sn_pass_gate(pass, w->up, w->gate, l->up.rows);
     sn_pass_linear(pass, &l->down, w->out, w->up);
     sn_pass_add(pass, w->out);
 }

@@ -111,14 +111,14 @@ static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
-    const size_t T = pass->T, H = w->H, Hv = w->Hv, K = w->K, V = w->V;
+    const size_t H = w->H, Hv = w->Hv, K = w->K, V = w->V;
     const sn_product others[] = { { &l->alpha, w->alpha, fla->h }, { &l->beta, w->beta, fla->h },
                                   { &l->gate, w->gate, fla->h } };
     sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->k, w->k }, { &l->v, w->v } },
                    others, 3);
-    pass->simd->silu(w->q, w->q, T * H * K);
-    pass->simd->silu(w->k, w->k, T * H * K);
-    pass->simd->silu(w->v, w->v, T * Hv * V);
+    sn_pass_map(pass, pass->simd->silu, w->q, H * K);
+    sn_pass_map(pass, pass->simd->silu, w->k, H * K);
+    sn_pass_map(pass, pass->simd->silu, w->v, Hv * V);
     sn_delta_normalize(pass, w->q, w->k, H, K, false);
     decays_and_strengths(w, l);
     sn_delta_rule(&(sn_delta){ .pass = pass, .H = H, .Hv = Hv, .K = K, .V = V,

@@ -120,15 +120,15 @@ static void mix(sn_fla_work *fla, const void *of) {
     work *w = (work *)(void *)fla; /* its first member */
     const layer *l = of;
     const sn_pass *pass = &fla->pass;
-    const size_t T = pass->T, H = w->H, K = w->K, V = w->V;
+    const size_t H = w->H, K = w->K, V = w->V;
     const sn_product others[] = { { &l->decay_a, w->rank, fla->h },
                                   { &l->gate, w->gate, fla->h } };
     sn_fla_project(fla, (sn_fla_projected[]){ { &l->q, w->q }, { &l->k, w->k }, { &l->v, w->v } },
                    others, 2);
     if (l->q.conv) {
-        pass->simd->silu(w->q, w->q, T * H * K);
-        pass->simd->silu(w->k, w->k, T * w->G * K);
-        pass->simd->silu(w->v, w->v, T * w->G * V);
+        sn_pass_map(pass, pass->simd->silu, w->q, H * K);
+        sn_pass_map(pass, pass->simd->silu, w->k, w->G * K);
+        sn_pass_map(pass, pass->simd->silu, w->v, w->G * V);
     }
     sn_pass_show(pass, "q", w->q, H * K);
     sn_pass_show(pass, "k", w->k, w->G * K);

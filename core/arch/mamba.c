@@ -120,14 +120,20 @@ static sn_status bind(sn_loader *loader, sn_model *m) {
 /* ---- computing ---------------------------------------------------------------------------- */
 
 /* dt = softplus(W_dt delta + dt_bias); dx = dt u */
-static void discretise(const work *w) {
+static void step_sizes(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const size_t o = begin * w->E, n = (end - begin) * w->E;
+    w->pass.simd->softplus(w->dt + o, w->dt + o, n);
+    w->pass.simd->mul(w->dx + o, w->dt + o, w->u + o, n);
+}
+
+static void discretise(work *w) {
     const sn_pass *pass = &w->pass;
-    const size_t n = pass->T * w->E, width = w->R + 2 * w->N;
+    const size_t width = w->R + 2 * w->N;
     for (size_t t = 0; t < pass->T; t++)
         for (size_t i = 0; i < w->R; i++) w->delta[t * w->R + i] = w->xbc[t * width + i];
     sn_pass_affine(pass, &w->layer->dt, w->layer->dt_bias, w->dt, w->delta);
-    pass->simd->softplus(w->dt, w->dt, n);
-    pass->simd->mul(w->dx, w->dt, w->u, n);
+    sn_pass_tokens(pass, step_sizes, w);
 }
 
 #define CHANNELS 64 /* of one piece of work */
@@ -154,6 +160,14 @@ static void recur_channels(void *context, size_t begin, size_t end) {
     }
 }
 
+/* y = y silu(z) */
+static void gate(void *context, size_t begin, size_t end) {
+    const work *w = context;
+    const size_t E = w->E;
+    for (size_t t = begin; t < end; t++)
+        w->pass.simd->mul_silu(w->y + t * E, w->y + t * E, w->in + (2 * t + 1) * E, E);
+}
+
 static void mix(work *w) {
     const layer *l = w->layer;
     const sn_pass *pass = &w->pass;
@@ -161,13 +175,12 @@ static void mix(work *w) {
     sn_pass_rms(pass, w->h, pass->x, l->norm, pass->D, pass->model->norm_eps);
     sn_pass_affine(pass, &l->in, l->in_bias, w->in, w->h);
     sn_pass_conv(pass, w->u, w->in, 2 * E, l->conv, l->conv_bias, (size_t)w->W->K, E, 0);
-    pass->simd->silu(w->u, w->u, pass->T * E);
+    sn_pass_map(pass, pass->simd->silu, w->u, E);
     sn_pass_linear(pass, &l->x, w->xbc, w->u);
     discretise(w);
     sn_run(pass->exec, pass->n_segments * ((E + CHANNELS - 1) / CHANNELS),
                 recur_channels, w);
-    for (size_t t = 0; t < pass->T; t++)
-        pass->simd->mul_silu(w->y + t * E, w->y + t * E, w->in + (2 * t + 1) * E, E);
+    sn_pass_tokens(pass, gate, w);
     sn_pass_affine(pass, &l->out, l->out_bias, w->h, w->y);
     sn_pass_add(pass, w->h);
 }

@@ -124,11 +124,12 @@ static sn_status bind(sn_loader *loader, sn_model *m) {
 /* ---- computing ---------------------------------------------------------------------------- */
 
 /* dt = clamp(softplus(dt + dt_bias)); decay = exp(dt A); dx = dt x */
-static void discretise(const work *w) {
+static void discretise(void *context, size_t begin, size_t end) {
+    const work *w = context;
     const sn_simd *simd = w->pass.simd;
     const layer *l = w->layer;
     const size_t H = w->H, P = w->P;
-    for (size_t t = 0; t < w->pass.T; t++) {
+    for (size_t t = begin; t < end; t++) {
         float *dt = w->dt + t * H, *decay = w->decay + t * H;
         simd->add(dt, w->in + t * w->in_width + w->E + w->X, l->dt_bias, H);
         simd->softplus(dt, dt, H);
@@ -161,9 +162,10 @@ static void recur_heads(void *context, size_t begin, size_t end) {
 }
 
 /* y = RMSNorm per group(y silu(z)): the gate comes first. */
-static void gate(const work *w) {
+static void gate(void *context, size_t begin, size_t end) {
+    const work *w = context;
     const size_t E = w->E, width = E / w->G;
-    for (size_t t = 0; t < w->pass.T; t++) {
+    for (size_t t = begin; t < end; t++) {
         float *y = w->y + t * E;
         w->pass.simd->mul_silu(y, y, w->in + t * w->in_width, E);
         for (size_t c = 0; c < E; c += width)
@@ -179,10 +181,10 @@ static void mix(work *w) {
     sn_pass_affine(pass, &l->in, l->in_bias, w->in, w->h);
     sn_pass_conv(pass, w->u, w->in + w->E, w->in_width, l->conv, l->conv_bias, (size_t)w->W->K,
                  w->X, 0);
-    pass->simd->silu(w->u, w->u, pass->T * w->X);
-    discretise(w);
+    sn_pass_map(pass, pass->simd->silu, w->u, w->X);
+    sn_pass_tokens(pass, discretise, w);
     sn_run(pass->exec, pass->n_segments * w->H, recur_heads, w);
-    gate(w);
+    sn_pass_tokens(pass, gate, w);
     sn_pass_affine(pass, &l->out, l->out_bias, w->h, w->y);
     sn_pass_add(pass, w->h);
 }

@@ -54,8 +54,50 @@ void sn_pass_affine(const sn_pass *pass, const sn_matrix *W, const float *bias, 
     sn_pass_bias(pass, y, bias, W->rows);
 }
 
+typedef struct add_job {
+    const sn_pass *pass;
+    const float *y;
+} add_job;
+
+static void add_tokens(void *context, size_t begin, size_t end) {
+    const add_job *j = context;
+    const size_t D = j->pass->D;
+    float *x = j->pass->x + begin * D;
+    j->pass->simd->add(x, x, j->y + begin * D, (end - begin) * D);
+}
+
 void sn_pass_add(const sn_pass *pass, const float *y) {
-    pass->simd->add(pass->x, pass->x, y, pass->T * pass->D);
+    sn_pass_tokens(pass, add_tokens, &(add_job){ pass, y });
+}
+
+/* ---- element by element, each token by itself ------------------------------------------- */
+
+typedef struct map_job {
+    const sn_pass *pass;
+    sn_map f;
+    float *y;
+    const float *gate;
+    size_t width;
+} map_job;
+
+static void map_tokens(void *context, size_t begin, size_t end) {
+    const map_job *j = context;
+    float *y = j->y + begin * j->width;
+    j->f(y, y, (end - begin) * j->width);
+}
+
+static void gate_tokens(void *context, size_t begin, size_t end) {
+    const map_job *j = context;
+    float *y = j->y + begin * j->width;
+    j->pass->simd->mul_silu(y, y, j->gate + begin * j->width, (end - begin) * j->width);
+}
+
+void sn_pass_map(const sn_pass *pass, sn_map f, float *y, size_t width) {
+    sn_pass_tokens(pass, map_tokens, &(map_job){ pass, f, y, NULL, width });
+}
+
+void sn_pass_gate(const sn_pass *pass, float *y, const float *gate, size_t width) {
+    sn_pass_tokens(pass, gate_tokens, &(map_job){ pass, NULL, y, gate, width });
 }
 
 /* ---- norms ------------------------------------------------------------------------------- */

@@ -84,6 +84,10 @@ void sn_pass_affine(const sn_pass *pass, const sn_matrix *W, const float *bias, 
 /* y[t] += bias, of `width` numbers a token; none if bias is NULL */
 void sn_pass_bias(const sn_pass *pass, float *y, const float *bias, size_t width);
 
+/* y[t] = f(y[t]), and y[t] = y[t] silu(gate[t]), of `width` numbers a token */
+void sn_pass_map(const sn_pass *pass, sn_map f, float *y, size_t width);
+void sn_pass_gate(const sn_pass *pass, float *y, const float *gate, size_t width);
+
 /* x += y */
 void sn_pass_add(const sn_pass *pass, const float *y);
 

@@ -329,19 +329,13 @@ static void time_mix(work *w) {
     keep_shift(w, shift_a);
 }
 
-static void square_tokens(void *context, size_t begin, size_t end) {
-    const work *w = context;
-    const size_t F = w->layer->F_K.rows;
-    w->pass.simd->relu_squared(w->hidden + begin * F, w->hidden + begin * F, (end - begin) * F);
-}
-
 /* x += F_V relu(F_K mix(LN(x)))^2 */
 static void channel_mix(work *w) {
     const layer *l = w->layer;
     layer_norms(w, &l->ln2, w->xn, w->pass.x);
     sn_pass_tokens(&w->pass, shift_channels, w);
     sn_pass_linear(&w->pass, &l->F_K, w->hidden, w->mixed[0]);
-    sn_pass_tokens(&w->pass, square_tokens, w);
+    sn_pass_map(&w->pass, w->pass.simd->relu_squared, w->hidden, l->F_K.rows);
     sn_pass_linear(&w->pass, &l->F_V, w->b, w->hidden);
     sn_pass_add(&w->pass, w->b);
     keep_shift(w, shift_f);

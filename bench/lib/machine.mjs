@@ -1,0 +1,63 @@
+// What a figure was taken on. Only what a reader can judge it by: no host name, no paths.
+
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { arch, availableParallelism, platform, release, totalmem } from 'node:os';
+
+import { root } from '../../tests/lib/run.mjs';
+
+function text(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function output(program, args) {
+  try {
+    return execFileSync(program, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe',
+      'ignore'] }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+const INTERESTING = ['sse2', 'avx2', 'f16c', 'fma', 'avx_vnni', 'avx512f', 'avx512_vnni', 'asimd',
+  'asimddp', 'i8mm'];
+
+function processor() {
+  const info = text('/proc/cpuinfo');
+  const field = (name) => new RegExp(`^${name}\\s*:\\s*(.*)$`, 'm').exec(info)?.[1];
+  const flags = new Set((field('(?:flags|Features)') ?? '').split(' '));
+  const family = field('cpu family'), model = field('model');
+  return {
+    name: field('model name') ?? arch(),
+    ...(family ? { family: `${family}, model ${model}` } : {}),
+    isa: INTERESTING.filter((name) => flags.has(name)),
+  };
+}
+
+/* [one] of the words in /sys/kernel/mm/transparent_hugepage/enabled. */
+const hugePages = () =>
+  /\[(\w+)\]/.exec(text('/sys/kernel/mm/transparent_hugepage/enabled'))?.[1] ?? 'none';
+
+/* The machine that this process may use: virtual machines and cgroups count as what they grant. */
+export function machine() {
+  return {
+    cpu: processor(),
+    cores: availableParallelism(),
+    memory_gib: Math.round(totalmem() / 2 ** 30),
+    system: `${platform()} ${release()}`,
+    transparent_huge_pages: hugePages(),
+    compiler: output('gcc', ['--version']).split('\n')[0],
+    virtual: /^flags.*\bhypervisor\b/m.test(text('/proc/cpuinfo')),
+  };
+}
+
+/** The commit that is measured; '+' if the tree differs from it. */
+export function commit() {
+  const changed = output('git', ['status', '--porcelain', '--untracked-files=no', 'core', 'simd',
+    'wasi', 'bindings', 'Makefile']);
+  return output('git', ['rev-parse', '--short=12', 'HEAD']) + (changed ? '+' : '');
+}

@@ -4,7 +4,8 @@
  * else a machine does only ever slows a kernel down.
  *
  *   kernels [--isa NAME] [--layout NAME] [--rows N] [--k N] [--tokens LIST] [--f32] [--json]
- *           [--calls N]     runs each kernel N times and times nothing, for an instruction counter
+ *           [--calls N]     for an instruction counter: calls run() N times for each product, times
+ *                           nothing and prints back end, type, tokens and multiply-adds of a call
  *
  * A product of one token is limited by reading the weights (GB/s), one of many by arithmetic
  * (GMAC/s: products and additions of 1e9 weights a second). `--rows 768 --k 768` fits a cache.
@@ -76,7 +77,8 @@ static void *take(size_t bytes) {
     return block;
 }
 
-static void run(const product *p) {
+/* Not inlined, so that it is found in a profile by its name. */
+static __attribute__((noinline)) void run(const product *p) {
     if (p->int8)
         p->simd->matmul_q8[p->layout](p->y, 16 * p->n_panels, p->panels, p->panel_bytes,
                                       p->n_panels, p->k, p->q, p->n_tokens);
@@ -145,6 +147,8 @@ static double measure(const product *p) {
 static void show(const options *o, const product *p, const char *layout) {
     if (o->calls) {
         for (long i = 0; i < o->calls; i++) run(p);
+        printf("%s %s %zu %zu\n", p->simd->name, layout, p->n_tokens,
+               16 * p->n_panels * p->k * p->n_tokens);
         return;
     }
     const double time = measure(p), weights = (double)(16 * p->n_panels) * (double)p->k;

@@ -53,8 +53,9 @@ const PROGRAMS = {
 };
 
 /* The programs that are not tests but help some. */
-const TOOLS = ['fuzz_gguf', 'fuzz_import', 'fuzz_json', 'fuzz_pickle', 'fuzz_safetensors',
-  'fuzz_model', 'fuzz_tokenizer', 'gguf_dump', 'peak_rss', 'store_dump', 'tokenize_lines'];
+const TOOLS = ['decode_tokens', 'fuzz_gguf', 'fuzz_import', 'fuzz_json', 'fuzz_pickle',
+  'fuzz_safetensors', 'fuzz_model', 'fuzz_tokenizer', 'gguf_dump', 'kernel_calls', 'peak_rss',
+  'store_dump', 'tokenize_lines'];
 
 /* Tests count on allocations that fail, which the sanitizers would end the process for. */
 const OPTIONS = 'allocator_may_return_null=1:halt_on_error=1:print_stacktrace=1';

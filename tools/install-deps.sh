@@ -53,10 +53,11 @@ check() {
     builds clang-19 --target=wasm32-wasi || need "clang-19's runtime for WebAssembly" \
         libclang-rt-19-dev-wasm32
     # Emulators show what the library does on other CPUs; AArch64 needs its compiler elsewhere.
-    # wine runs what was built for Windows; its loader for 64 bits is enough.
+    # wine runs what was built for Windows; its loader for 64 bits is enough. valgrind counts.
     if [ "$(uname -m)" = x86_64 ]; then
         need_emulator x86_64
         has wine && has wineserver || need 'wine and wineserver' wine
+        has valgrind || need 'valgrind' valgrind
     fi
     need_emulator aarch64
     has aarch64-linux-gnu-gcc || need 'aarch64-linux-gnu-gcc' gcc-aarch64-linux-gnu

@@ -189,11 +189,11 @@ SN_INLINE vi round_to_int(vf x, vf factor) {
     return vi_sub(vi_of_bits(shifted), vi_set1(SN_ROUND_MAGIC_BITS));
 }
 
-/* 16 values to int8; returns the sum of those. */
+/* 16 values to int8; returns the sum of those, of a NaN anything that cannot overflow later. */
 SN_INLINE int32_t quantize_lanes(int8_t *q, vf x, vf factor) {
     const vi rounded = round_to_int(x, factor);
     vi_store_i8(q, rounded);
-    return vi_hsum(rounded);
+    return (int16_t)vi_hsum(rounded);
 }
 
 static int quantize_q8(int8_t *q, float *scale, int32_t *sum, const float *x, size_t k) {

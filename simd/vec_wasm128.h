@@ -161,7 +161,7 @@ SN_INLINE int32_t vi_hsum(vi a) {
     const v128_t s4 = wasm_i32x4_add(wasm_i32x4_add(a.q[0], a.q[1]),
                                      wasm_i32x4_add(a.q[2], a.q[3]));
     const v128_t s2 = wasm_i32x4_add(s4, wasm_i32x4_shuffle(s4, s4, 2, 3, 0, 1));
-    return wasm_i32x4_extract_lane(s2, 0) + wasm_i32x4_extract_lane(s2, 1);
+    return wasm_i32x4_extract_lane(wasm_i32x4_add(s2, wasm_i32x4_shuffle(s2, s2, 1, 0, 3, 2)), 0);
 }
 
 SN_INLINE void prefetch(const void *p) { (void)p; }

@@ -12,7 +12,7 @@ const PYTHON = `${root}build/peers/torch/python`;
 const ARRAYS = { 'fma forward': 3, 'fma reverse': 5, 'gated forward': 3, 'gated reverse': 6 };
 
 /* By default glibc gives large arrays back to the system after each call, and all of the next are
- * page faults: two to four times as slow, which says nothing of the scan. */
+ * page faults: up to five times as slow, which says nothing of the scan. */
 const ENVIRONMENT = { OMP_NUM_THREADS: '1', MALLOC_MMAP_MAX_: '0',
   MALLOC_TRIM_THRESHOLD_: String(2 ** 34) };
 
@@ -27,8 +27,8 @@ export default {
     'in a process of its own, medians of 11 samples of its CPU time (theirs: fewer, at least 3, ' +
     'where one takes more than 0.1 s). Both count the bytes that a pass has to go through once. ' +
     'Forward without a graph; reverse is the gradients alone, theirs by autograd. Theirs makes ' +
-    'new arrays in every call, of memory that its process keeps (by default, glibc gives it back: ' +
-    'two to four times as slow).',
+    'new arrays in every call, of memory that its process keeps (glibc by default gives it back: ' +
+    'up to five times as slow).',
   rows: ['kernel', 'N'], columns: ['T'],
   cases: scanCases,
   async pairs({ args, row: { N, T } }) {

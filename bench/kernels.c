@@ -3,12 +3,13 @@
  * costs alone and in a chunk. The best of several samples of the process's own time, because what
  * else a machine does only ever slows a kernel down.
  *
- *   kernels [--isa NAME|best] [--layout NAME] [--rows N] [--k N] [--tokens LIST] [--f32] [--json]
+ *   kernels [--isa NAME] [--layout NAME] [--rows N] [--k N] [--tokens LIST] [--f32] [--json]
  *           [--calls N]     runs each kernel N times and times nothing, for an instruction counter
  *
  * A product of one token is limited by reading the weights (GB/s), one of many by arithmetic
  * (GMAC/s: products and additions of 1e9 weights a second). `--rows 768 --k 768` fits a cache. The
- * weights lie on pages as a model's do; --json also tells how fast a plain loop reads them.
+ * weights lie on pages as a model's do; --json also tells how fast a plain loop reads them. `--isa
+ * best` is the back end that a model would take.
  */
 #include "ops.h"
 #include "platform.h"

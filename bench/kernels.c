@@ -8,10 +8,14 @@
  *                           nothing and prints back end, type, tokens and multiply-adds of a call
  *
  * A product of one token is limited by reading the weights (GB/s), one of many by arithmetic
- * (GMAC/s: products and additions of 1e9 weights a second). `--rows 768 --k 768` fits a cache.
+ * (GMAC/s: products and additions of 1e9 weights a second). `--rows 768 --k 768` fits a cache. The
+ * weights lie on pages as a model's do; --json also tells how fast a plain loop reads them. `--isa
+ * best` is the back end that a model would take.
  */
 #include "ops.h"
+#include "platform.h"
 #include "quant/panel.h"
+#include "weights.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,6 +57,7 @@ typedef struct product {
     bool int8;
     size_t n_panels, panel_bytes, k, n_tokens;
     uint8_t *panels;
+    sn_weights weights; /* the panels again, for sn_weights_read() */
     float *x, *y;
     sn_q8_rows q;
 } product;
@@ -102,8 +107,15 @@ static product product_new(const options *o, const sn_simd *simd, size_t which) 
     const sn_type *type = sn_type_find(layouts[which].type);
     p.int8 = simd->matmul_q8[p.layout] && !o->f32;
     p.panel_bytes = sn_panel_bytes(type, o->k);
-    p.panels = take(p.n_panels * p.panel_bytes);
-    fill(p.panels, p.n_panels * p.panel_bytes);
+    const size_t bytes = p.n_panels * p.panel_bytes;
+    p.panels = sn_platform_pages(bytes);
+    if (!p.panels) {
+        fprintf(stderr, "kernels: %s\n", sn_last_error());
+        exit(1);
+    }
+    fill(p.panels, bytes);
+    p.weights.pages = p.panels;
+    p.weights.page_bytes = bytes;
     p.x = take(MOST_TOKENS * o->k * sizeof(float));
     p.y = take(MOST_TOKENS * 16 * p.n_panels * sizeof(float));
     for (size_t i = 0; i < MOST_TOKENS * o->k; i++) p.x[i] = (float)(i % 61) / 61 - 0.5f;
@@ -118,7 +130,7 @@ static product product_new(const options *o, const sn_simd *simd, size_t which) 
 }
 
 static void product_free(product *p) {
-    free(p->panels);
+    sn_platform_pages_free(p->panels, p->weights.page_bytes);
     free(p->x);
     free(p->y);
     free((void *)p->q.q);
@@ -126,13 +138,17 @@ static void product_free(product *p) {
     free((void *)p->q.sum);
 }
 
+static void read_panels(const product *p) {
+    sn_weights_read(&p->weights, NULL);
+}
+
 /* Seconds of one call, the best of several samples. */
-static double measure(const product *p) {
+static double measure(void (*work)(const product *), const product *p) {
     double best = 1e9;
     int repeat = 1;
     for (int round = 0; round < ROUNDS;) {
         const double start = seconds();
-        for (int i = 0; i < repeat; i++) run(p);
+        for (int i = 0; i < repeat; i++) work(p);
         const double time = seconds() - start;
         if (time < SAMPLE) {
             repeat *= 2;
@@ -144,26 +160,30 @@ static double measure(const product *p) {
     return best;
 }
 
-static void show(const options *o, const product *p, const char *layout) {
+/* `read`: bytes a second of a plain loop. */
+static void show(const options *o, const product *p, const char *layout, double read) {
     if (o->calls) {
         for (long i = 0; i < o->calls; i++) run(p);
         printf("%s %s %zu %zu\n", p->simd->name, layout, p->n_tokens,
                16 * p->n_panels * p->k * p->n_tokens);
         return;
     }
-    const double time = measure(p), weights = (double)(16 * p->n_panels) * (double)p->k;
+    const double time = measure(run, p), weights = (double)(16 * p->n_panels) * (double)p->k;
     const double gmac = weights * (double)p->n_tokens / time / 1e9;
     const double gbyte = (double)(p->n_panels * p->panel_bytes) / time / 1e9;
     printf(o->json ? "{\"isa\":\"%s\",\"layout\":\"%s\",\"activations\":\"%s\",\"rows\":%zu,"
-                     "\"k\":%zu,\"tokens\":%zu,\"gmac_per_second\":%.3f,\"gb_per_second\":%.3f}\n"
+                     "\"k\":%zu,\"tokens\":%zu,\"gmac_per_second\":%.3f,\"gb_per_second\":%.3f"
                    : "| %-13s | %-6s | %-4s | %5zu x %-5zu | %3zu | %7.2f | %6.2f |\n",
            p->simd->name, layout, p->int8 ? "int8" : "f32", 16 * p->n_panels, p->k, p->n_tokens,
            gmac, gbyte);
+    if (o->json) printf(",\"read_gb_per_second\":%.3f}\n", read / 1e9);
     fflush(stdout);
 }
 
 static void show_layout(const options *o, const sn_simd *simd, size_t which) {
     product p = product_new(o, simd, which);
+    const double read = o->json && !o->calls
+                      ? (double)p.weights.page_bytes / measure(read_panels, &p) : 0.0;
     for (const char *at = o->tokens; *at;) {
         char *end;
         p.n_tokens = strtoul(at, &end, 10);
@@ -172,7 +192,7 @@ static void show_layout(const options *o, const sn_simd *simd, size_t which) {
                     MOST_TOKENS);
             exit(2);
         }
-        show(o, &p, layouts[which].name);
+        show(o, &p, layouts[which].name, read);
         at = end + (*end == ',');
     }
     product_free(&p);
@@ -195,6 +215,7 @@ static options read_options(int argc, char **argv) {
             exit(2);
         }
     }
+    if (o.isa && !strcmp(o.isa, "best")) o.isa = sn_simd_best()->name;
     if (o.rows % 16 || !o.rows || o.rows > 1 << 20 || o.k % 256 || !o.k || o.k > 1 << 16) {
         fprintf(stderr, "kernels: %zu rows of %zu: rows are a multiple of 16, k one of 256\n",
                 o.rows, o.k);

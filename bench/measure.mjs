@@ -37,10 +37,10 @@ function chosen({ subject, only }) {
 }
 
 async function measure({ subject, rounds, only, keep }) {
-  const { name, title, peer, what, unit, better, rows, columns } = subject;
+  const { name, title, peer, what, unit, better, rows, columns, overall } = subject;
   const words = only.map((word) => ` --only ${word}`).join('');
   const record = {
-    name, title, peer, what, unit, better, rounds, rows, columns,
+    name, title, peer, what, unit, better, rounds, rows, columns, overall,
     command: `node bench/measure.mjs ${name} --rounds ${rounds}${words}`,
     measured: new Date().toISOString().slice(0, 10), commit: commit(),
     priority: await priority(), machine: machine(),

@@ -20,7 +20,7 @@ bench-report: ## renders the tables of docs/performance.md from docs/measured
 
 # ---- our own series -----------------------------------------------------------------------------
 
-OWN := types roofline sizes vocabulary architectures threads batch position isa scans targets wasm-size
+OWN := types roofline sizes vocabulary architectures threads batch position isa kernels scans targets wasm-size
 
 .PHONY: bench-own $(addprefix bench-own-,$(OWN))
 
@@ -32,26 +32,36 @@ $(addprefix bench-own-,$(OWN)): $(BUILD)/sunnynet
 	$(call MEASURE,$(@:bench-own-%=%))
 
 bench-own-scans: $(BUILD)/bench/recur
+bench-own-kernels: $(BUILD)/bench/kernels
 bench-own-targets: js js-tools py-tools wasi
 bench-own-wasm-size: js wasi
 
 # ---- peers --------------------------------------------------------------------------------------
 
 PEERS := build/peers
-COMPARED := recur recur-step origin llama start node-llama wllama torch
+COMPARED := recur recur-step recur-torch origin llama start node-llama wllama torch
 
-.PHONY: bench-peers bench-peers-keep $(addprefix bench-peers-,$(COMPARED))
+.PHONY: bench-peers bench-peers-keep bench-peers-transformers $(addprefix bench-peers-,$(COMPARED))
+
+# What is no peer, and why.
+NO_TRANSFORMERS := transformers: not compared: its release 5 wants PyTorch 2.6, Debian has 1.13, \
+                   and what PyPI has for this CPU is made for GPUs (gigabytes)
+
+bench-peers-transformers:
+	$(Q)echo '$(NO_TRANSFORMERS)' >&2; exit 1
 
 bench-peers: ## measures in turns with each peer; downloads and builds them: ROUNDS=5, KEEP=1
 	$(Q)failed=; for peer in $(COMPARED); do $(MAKE) bench-peers-$$peer || failed="$$failed $$peer"; \
-	    done; [ -z "$$failed" ] || { echo "not measured, reasons above:$$failed" >&2; exit 1; }
+	    done; echo '$(NO_TRANSFORMERS)' >&2; \
+	    [ -z "$$failed" ] || { echo "not measured, reasons above:$$failed" >&2; exit 1; }
 
 bench-peers-keep: ## the same with KEEP=1, then bench-report
 	$(Q)$(MAKE) bench-peers KEEP=1
 	$(Q)$(MAKE) bench-report
 
 bench-peers-llama bench-peers-start bench-peers-node-llama bench-peers-wllama bench-peers-origin \
-bench-peers-torch bench-peers-recur bench-peers-recur-step: $(BUILD)/sunnynet
+bench-peers-torch bench-peers-recur bench-peers-recur-step bench-peers-recur-torch: \
+  $(BUILD)/sunnynet
 	$(call MEASURE,$(@:bench-peers-%=%))
 
 # Source packages, by name and version as PyPI has them.
@@ -124,4 +134,5 @@ bench-peers-recur bench-peers-recur-step: $(BUILD)/bench/recur $(ORIGIN_KERNELS)
 $(PEERS)/torch/python:
 	$(Q)bench/peers/torch.sh $(PEERS)/torch
 
-bench-peers-torch: $(PEERS)/torch/python $(ORIGIN_SDIST)/unpacked
+bench-peers-torch bench-peers-recur-torch: $(PEERS)/torch/python $(ORIGIN_SDIST)/unpacked
+bench-peers-recur-torch: $(BUILD)/bench/recur

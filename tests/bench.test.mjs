@@ -10,7 +10,7 @@ import { inTurns } from '../bench/lib/process.mjs';
 import { FRESH, KEPT, loadAll, save } from '../bench/lib/record.mjs';
 import { modelOf, names } from '../bench/lib/shapes.mjs';
 import { advantage, median, signTest } from '../bench/lib/stats.mjs';
-import { number, pairCell, pivot, table } from '../bench/lib/tables.mjs';
+import { number, pairCell, pivot, render, table } from '../bench/lib/tables.mjs';
 import { writeModel } from '../bench/random-model.mjs';
 import { filled, places } from '../bench/report.mjs';
 import { SUBJECTS } from '../bench/subjects.mjs';
@@ -117,6 +117,15 @@ test('bench: the page gets tables between its markers and keeps the rest', () =>
   assert.match(once, /Not measured yet \(`make bench-own-sizes`\)/);
   assert.doesNotMatch(once, /old/);
   assert.equal(filled(once, { x: RECORD }), once);
+});
+
+test('bench: a comparison says what its cells say together only if they are of one kind', () => {
+  const cells = [[2, 1], [9, 3], [8, 2]].map(([ours, theirs], i) =>
+    ({ model: `m${i}`, test: 'decode', ours: [ours, ours], theirs: [theirs, theirs] }));
+  const record = { ...RECORD, results: cells };
+  assert.match(render({ ...record, overall: true }),
+    /Of all cells the median is 3\.00x, from 2\.00x to 4\.00x\. `c`,/);
+  assert.doesNotMatch(render(record), /Of all cells/);
 });
 
 test('bench: a machine is described once, tables name it by a letter', () => {

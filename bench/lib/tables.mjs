@@ -68,6 +68,15 @@ function verdict({ results, better, rounds }) {
     `(sign test of one such cell, two-sided: ${thousandth(each)}).`;
 }
 
+/* For cells of one kind, if the record asks for it: what they say together. */
+function together({ results, better, overall }) {
+  if (!overall) return '';
+  const times = results.map(({ ours, theirs }) => advantage(ours, theirs, better));
+  const [least, middle, most] = [Math.min(...times), median(times), Math.max(...times)]
+    .map((value) => `${number(value)}x`);
+  return ` Of all cells the median is ${middle}, from ${least} to ${most}.`;
+}
+
 /** The machine in one line. */
 export function machineLine({ machine: m }) {
   const { name, family, isa } = m.cpu;
@@ -84,7 +93,7 @@ function comparison(record, on) {
   return `Ours against ${record.peer}; ${record.unit}, medians of ${record.rounds} paired ` +
     `rounds: how many times as good (ours / theirs). ${record.what}\n\n` +
     `${pivot(record, (one) => pairCell(one, record.better))}\n\n` +
-    `${verdict(record)} ${sourceLine(record, on)}`;
+    `${verdict(record)}${together(record)} ${sourceLine(record, on)}`;
 }
 
 /* A series of our own: medians. */

@@ -9,11 +9,11 @@ const ORIGIN = `${root}build/peers/sunnynet_cx-0.3.0`;
 const SIZES = [128, 256, 512, 1024, 2048, 4096];
 const peer = 'sunnynet-cx 0.3.0, compiled by its own flags (AVX2, FMA)';
 
-const scanCases = () => SIZES.flatMap((N) => SIZES.map((T) =>
+export const scanCases = () => SIZES.flatMap((N) => SIZES.map((T) =>
   ({ row: { N, T }, make: () => ({ args: ['scan', N, T] }) })));
 
-/* The program's lines as arrays of fields. */
-async function run(args, library) {
+/** The program's lines as arrays of fields. */
+export async function run(args, library) {
   const text = await measured(PROGRAM, library ? [...args, `${ORIGIN}/${library}`] : args,
     { env: { OMP_NUM_THREADS: '1' } });
   return text.trimEnd().split('\n').map((line) => line.split('\t'));

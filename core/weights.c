@@ -59,7 +59,6 @@ double sn_weights_huge_bytes(const sn_weights *w) {
 /* ---- reading, for measurements --------------------------------------------------------------- */
 
 #define LINE 64
-#define WORDS (LINE / sizeof(uint64_t))
 #define STREAMS 4  /* one alone keeps too few lines on their way from memory: a tenth slower */
 #define AHEAD 2048 /* bytes: the hardware's own prefetch ends at a page */
 
@@ -74,28 +73,27 @@ typedef struct reading {
     _Atomic uint64_t sum; /* keeps the reads from being left out */
 } reading;
 
-/* A sum for each word, so that no operation waits for the one before it. */
-static void add_line(const uint8_t *line, uint64_t sums[WORDS]) {
-    uint64_t words[WORDS];
-    memcpy(words, line, LINE);
-    for (size_t i = 0; i < WORDS; i++) sums[i] ^= words[i];
+/* One word of each line, which comes whole. */
+static uint64_t word_of(const uint8_t *line) {
+    uint64_t word;
+    memcpy(&word, line, sizeof word);
+    return word;
 }
 
 static void read_lines(void *context, size_t begin, size_t end) {
     reading *r = context;
     const size_t n = (end - begin) / STREAMS;
     const uint8_t *start = r->data + begin * LINE;
-    uint64_t sums[STREAMS][WORDS] = { { 0 } }, sum = 0;
+    uint64_t sums[STREAMS] = { 0 }, sum = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < STREAMS; k++) {
             const uint8_t *line = start + (k * n + i) * LINE;
             PREFETCH(line + AHEAD);
-            add_line(line, sums[k]);
+            sums[k] ^= word_of(line);
         }
     }
-    for (size_t i = begin + STREAMS * n; i < end; i++) add_line(r->data + i * LINE, sums[0]);
-    for (size_t k = 0; k < STREAMS; k++)
-        for (size_t i = 0; i < WORDS; i++) sum ^= sums[k][i];
+    for (size_t i = begin + STREAMS * n; i < end; i++) sum ^= word_of(r->data + i * LINE);
+    for (size_t k = 0; k < STREAMS; k++) sum ^= sums[k];
     atomic_fetch_xor_explicit(&r->sum, sum, memory_order_relaxed);
 }
 

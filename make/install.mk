@@ -13,8 +13,8 @@ INSTALL    ?= install
 
 PUBLIC_HEADERS := $(wildcard core/sunnynet.h core/sn_abi.h)
 # The README and what it links to, at the same places relative to each other.
-PAGES := README.md $(wildcard docs/*.md bindings/*/README.md)
-PAGE_FOLDERS := docs bindings/js bindings/python bindings
+PAGES := README.md $(wildcard docs/*.md docs/measured/*.json bindings/*/README.md)
+PAGE_FOLDERS := docs/measured docs bindings/js bindings/python bindings
 BUNDLED_MODEL := models/rwkv7-fairy.gguf
 SO := libsunnynet.so
 PACKAGING := $(BUILD)/packaging

@@ -35,7 +35,7 @@ const filesBelow = (where) => readdirSync(where, { recursive: true, withFileType
   .filter((entry) => !entry.isDirectory())
   .map((entry) => join(entry.path, entry.name).slice(where.length + 1)).sort();
 
-const PAGES = ['README.md', ...readdirSync(`${root}docs`).map((name) => `docs/${name}`),
+const PAGES = ['README.md', ...filesBelow(`${root}docs`).map((name) => `docs/${name}`),
   ...readdirSync(`${root}bindings`).map((name) => `bindings/${name}/README.md`)]
   .map((page) => `share/doc/sunnynet/${page}`);
 

@@ -24,7 +24,7 @@ before(async () => {
 
 // ---- what the modules hold ---------------------------------------------------------------------
 
-const RELAXED_DOT = 0x113; // i32x4.relaxed_dot_i8x16_i7x16_add_s, bytes fd 93 02
+const RELAXED_DOT = 0x112; // i16x8.relaxed_dot_i8x16_i7x16_s, bytes fd 92 02
 const FIRST_RELAXED = 0x100;
 const I16X8_DOT = 0xba; // i32x4.dot_i16x8_s
 

@@ -22,9 +22,9 @@ function dotsOf(x, w) {
 }
 
 /*
- * Having an instruction is not enough: the baseline compiler of V8 11.3 (Node 20 with its flag) gets
- * a relaxed one wrong on some CPUs. The same compiler makes this module and the large one, so the
- * large one need not be downloaded to find out.
+ * Having an instruction is not enough: the baseline compiler of V8 11.3 (Node 20 with its flag)
+ * gets a relaxed one wrong on some CPUs. The same compiler makes this module and the large one, so
+ * the large one need not be downloaded to find out.
  */
 function relaxedIsRight() {
   if (!WebAssembly.validate(RELAXED)) return false;

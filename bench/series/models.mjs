@@ -43,7 +43,7 @@ export const types = { ...common, name: 'types', title: 'Weight types',
 export const roofline = { ...common, name: 'roofline', title: 'Against the machine',
   unit: 'as named',
   what: 'What each type reaches of the two limits: bytes of weights read while decoding, against ' +
-    'a plain loop of one thread over 256 MiB, and products a second while reading a prompt.',
+    'one thread that reads the same weights, and products a second while reading a prompt.',
   cases: cases(['rwkv7-0.19b'], TYPES), ours: limits };
 
 export const sizes = { ...common, name: 'sizes', title: 'Model size',

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_MAX_CHUNK 32
+#define DEFAULT_MAX_CHUNK 48 /* whole tiles of 4, 6 and 8 tokens */
 #define MOST_MAX_CHUNK 4096
 #define CACHE_BYTES (24 << 20) /* weights up to here live in a cache: one thread is fastest */
 

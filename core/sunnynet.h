@@ -127,7 +127,7 @@ typedef struct sn_model_options {
     int32_t activations;     /* SN_ACTIVATIONS_*; f32, f16 and bf16 matrices ignore it */
     int32_t header_only;     /* 1: read metadata and tokenizer, no weights, of any architecture; no
                               * states then */
-    int32_t max_chunk;       /* tokens computed together by prefill; 0: 32 */
+    int32_t max_chunk;       /* tokens computed together by prefill; 0: 48 */
     sn_progress_fn progress; /* may be NULL */
     void *progress_user;
     sn_log_fn log; /* may be NULL */

@@ -5,7 +5,7 @@
  * close together in memory. Both add in the same order, so their bits agree (simd.h states it).
  */
 
-#define PREFETCH_AHEAD 2048 /* bytes; 1 to 4 KiB measured alike, less is too late */
+#define PREFETCH_AHEAD 4096 /* bytes, of all panels in flight together */
 
 /* ---- what a layout looks like ----------------------------------------------------------- */
 
@@ -128,10 +128,10 @@ SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t 
     return s;
 }
 
-/* What is read PREFETCH_AHEAD bytes after offset `at` of a panel, with np panels in flight: behind
- * a panel's end its successor in the same stream, np panels on. */
+/* What will be read when np panels in flight have gone PREFETCH_AHEAD bytes on from offset `at`:
+ * behind a panel's end its successor in the same stream, np panels on. */
 SN_INLINE const uint8_t *ahead_of(const uint8_t *panel, size_t at, size_t panel_bytes, int np) {
-    at += PREFETCH_AHEAD;
+    at += (size_t)(PREFETCH_AHEAD / np);
     return panel + (at < panel_bytes ? at : at + (size_t)(np - 1) * panel_bytes);
 }
 
@@ -232,11 +232,11 @@ SN_INLINE vf vf_load_f16_small(const uint8_t *p) { return vf_load_f16(p); }
 SN_INLINE void float_gemv(sn_layout layout, int small, int np, float *y, const uint8_t *panels,
                           size_t panel_bytes, size_t k, const float *x) {
     const size_t row = traits_of(layout).block;
-    vf total[2];
+    vf total[VF_PANELS];
     SN_UNROLL for (int p = 0; p < np; p++) total[p] = vf_zero();
     for (size_t k0 = 0; k0 < k; k0 += 32) {
         const size_t end = k - k0 < 32 ? k : k0 + 32;
-        vf sum[2];
+        vf sum[VF_PANELS];
         SN_UNROLL for (int p = 0; p < np; p++) sum[p] = vf_zero();
         for (size_t i = k0; i < end; i++) {
             const size_t at = i * row;
@@ -400,7 +400,7 @@ SN_INLINE void q8_gemv_word(sn_layout layout, vdot dot[2], const uint8_t *quants
 /* One token, np panels in flight. */
 SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
                        size_t panel_bytes, size_t k, sn_q8_rows x) {
-    vf acc[2];
+    vf acc[VQ_PANELS];
     SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
     const size_t groups = groups_of(layout);
     for (size_t b = 0; b < k / (32 * groups); b++) {

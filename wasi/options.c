@@ -113,7 +113,7 @@ const option option_table[] = {
     {{"--activations"}, OPTION_CHOICE, COMPUTES, AT(activations), 0, 0, 0,
      "int8|f32", "int8", "what quantised matrices are multiplied with"},
     {{"--chunk"}, OPTION_INT, COMPUTES, AT(chunk), 0, 1, 4096,
-     "N", "32", "tokens of a prompt computed together"},
+     "N", "48", "tokens of a prompt computed together"},
     {{"--mmap"}, OPTION_FLAG, COMPUTES, AT(map), 0, 0, 0,
      NULL, NULL, "use the weights of a packed file where it lies, shared by processes"},
     {{"-c", "--ctx-size"}, OPTION_INT, SAMPLES, AT(context), AT(context_given), 0, EXACT,

@@ -80,7 +80,7 @@ export interface LoadOptions {
    * f32, f16 and bf16 matrices ignore it.
    */
   activations?: 'int8' | 'f32';
-  /** Tokens that prefill computes together, 1 to 4096; default 32. */
+  /** Tokens that prefill computes together, 1 to 4096; default 48. */
   maxChunk?: number;
   signal?: AbortSignal;
   onProgress?(progress: LoadProgress): void;

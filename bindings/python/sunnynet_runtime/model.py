@@ -385,7 +385,7 @@ def load_model(arch_or_path: Path, dir: Optional[Path] = None, *, threads: int =
     threads      0: chosen from cores and the size of the model
     activations  "int8" or "f32": what quantised matrices are multiplied with
     backend      "scalar", "avx2", ...: None takes the fastest, or what SN_ISA names
-    max_chunk    tokens of a prompt computed together; 0: 32
+    max_chunk    tokens of a prompt computed together; 0: 48
     progress     called with bytes done and all bytes; a true result stops the loading
     log          called with lines of advice; None: logging's "sunnynet_runtime"
     """

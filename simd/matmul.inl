@@ -57,25 +57,30 @@ static const uint8_t iq4_book[16] = {
     1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241
 };
 
-/* Two bits of the codes g of each row, from two words; one bit, from one. */
-SN_INLINE vi code_pairs(const uint8_t *words, int g) {
-    return vi_and(vi_shr(vi_load(words + 64 * (g >> 2)), 2 * (g & 3)), vi_set1(0x03030303));
+/* Bits that stand at `from` of every byte, moved to `to`. */
+SN_INLINE vi move_bits(vi bits, int from, int to) {
+    return from >= to ? vi_shr(bits, from - to) : vi_shl(bits, to - from);
 }
-SN_INLINE vi code_bits(const uint8_t *word, int g) {
-    return vi_and(vi_shr(vi_load(word), g), vi_set1(0x01010101));
+
+/* Two bits of the codes g of each row, from two words; one bit, from one; to stand at `to`. */
+SN_INLINE vi code_pairs(const uint8_t *words, int g, int to) {
+    return vi_and(move_bits(vi_load(words + 64 * (g >> 2)), 2 * (g & 3), to),
+                  vi_set1(0x03030303 << to));
+}
+SN_INLINE vi code_bits(const uint8_t *word, int g, int to) {
+    return vi_and(move_bits(vi_load(word), g, to), vi_set1(0x01010101 << to));
 }
 
 /* The four codes u of k = 4g .. 4g+3 of each row. */
 SN_INLINE vi code_word(sn_layout layout, const uint8_t *quants, int g) {
     const int bits = traits_of(layout).bits;
     if (bits == 8) return vi_load(quants + 64 * g);
-    if (bits == 2) return code_pairs(quants, g);
-    if (bits == 3)
-        return vi_or(code_pairs(quants, g), vi_shl(code_bits(quants + 128, g), 2));
+    if (bits == 2) return code_pairs(quants, g, 0);
+    if (bits == 3) return vi_or(code_pairs(quants, g, 0), code_bits(quants + 128, g, 2));
     vi nibbles = vi_load(quants + 64 * (g & 3));
     vi word = vi_and(g < 4 ? nibbles : vi_shr(nibbles, 4), vi_set1(0x0f0f0f0f));
-    if (bits == 5) word = vi_or(word, vi_shl(code_bits(quants + 256, g), 4));
-    if (bits == 6) word = vi_or(word, vi_shl(code_pairs(quants + 256, g), 4));
+    if (bits == 5) word = vi_or(word, code_bits(quants + 256, g, 4));
+    if (bits == 6) word = vi_or(word, code_pairs(quants + 256, g, 4));
     if (layout == SN_LAYOUT_IQ4_NL || layout == SN_LAYOUT_IQ4_XS)
         word = dot_lookup(word, iq4_book);
     return word;
@@ -95,35 +100,44 @@ typedef struct block_scales {
     vi part[2], min_part[2];
 } block_scales;
 
-SN_INLINE block_scales scales_of(sn_layout layout, const uint8_t *panel, size_t b) {
+/* Of eight blocks with a header: the factor of their scales and that of their minima, < 0. */
+typedef struct block_factors { vf scale, min; } block_factors;
+
+SN_INLINE block_factors factors_of(sn_layout layout, const uint8_t *panel, size_t b) {
     const layout_traits t = traits_of(layout);
-    const uint8_t *scales = block_at(layout, panel, b) + groups_of(layout) * t.quants;
+    const uint8_t *header = panel + b / 8 * (t.header + 8 * t.block);
+    block_factors f = { vf_zero(), vf_zero() };
+    if (!t.header) return f;
+    f.scale = vf_load_f16(header);
+    if (t.has_min) f.min = vf_neg(vf_load_f16(header + 32));
+    return f;
+}
+
+/* The scales of the block at `block`. */
+SN_INLINE block_scales scales_of(sn_layout layout, const block_factors *f, const uint8_t *block) {
+    const layout_traits t = traits_of(layout);
+    const uint8_t *scales = block + groups_of(layout) * t.quants;
     block_scales s;
     if (layout == SN_LAYOUT_I4) {
         s.scale = load_weights(SN_LAYOUT_F32, scales);
-        return s;
-    }
-    if (!t.header) {
+    } else if (!t.header) {
         s.scale = vf_load_f16(scales);
         if (t.has_min) s.min = vf_load_f16(scales + 32);
-        return s;
-    }
-    const uint8_t *header = panel + b / 8 * (t.header + 8 * t.block);
-    s.scale = vf_load_f16(header);
-    if (layout == SN_LAYOUT_Q2_K) {
-        s.min = vf_neg(vf_load_f16(header + 32));
+    } else if (layout == SN_LAYOUT_Q2_K) {
+        s.scale = f->scale, s.min = f->min;
         for (int h = 0; h < 2; h++) {
             const vi pair = vi_load_u8(scales + 16 * h);
             s.part[h] = vi_and(pair, vi_set1(15));
             s.min_part[h] = vi_shr(pair, 4);
         }
     } else if (t.halves == 2) { /* Q3_K, Q6_K */
+        s.scale = f->scale;
         for (int h = 0; h < 2; h++) s.part[h] = vi_load_i8(scales + 16 * h);
     } else if (!t.has_min) { /* IQ4_XS */
-        s.scale = vf_mul(s.scale, vf_of_int(vi_load_i8(scales)));
+        s.scale = vf_mul(f->scale, vf_of_int(vi_load_i8(scales)));
     } else {
-        s.scale = vf_mul(s.scale, vf_of_int(vi_load_u8(scales)));
-        s.min = vf_neg(vf_mul(vf_load_f16(header + 32), vf_of_int(vi_load_u8(scales + 16))));
+        s.scale = vf_mul(f->scale, vf_of_int(vi_load_u8(scales)));
+        s.min = vf_mul(f->min, vf_of_int(vi_load_u8(scales + 16)));
     }
     return s;
 }
@@ -141,8 +155,10 @@ SN_INLINE const uint8_t *ahead_of(const uint8_t *panel, size_t at, size_t panel_
 SN_INLINE void decode_block(sn_layout layout, float *w, const uint8_t *panel, size_t i) {
     const layout_traits t = traits_of(layout);
     const size_t b = i / groups_of(layout);
-    const block_scales s = scales_of(layout, panel, b);
-    const uint8_t *quants = block_at(layout, panel, b) + i % groups_of(layout) * t.quants;
+    const block_factors factors = factors_of(layout, panel, b);
+    const uint8_t *block = block_at(layout, panel, b);
+    const block_scales s = scales_of(layout, &factors, block);
+    const uint8_t *quants = block + i % groups_of(layout) * t.quants;
     for (int g = 0; g < 8; g++) {
         vi word = code_word(layout, quants, g);
         vf scale = s.scale, min = s.min;
@@ -372,7 +388,8 @@ SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8
     memset(sums, 0, n_tokens * 64);
     for (size_t b = 0; b < k / (32 * groups); b++) {
         const uint8_t *block = block_at(layout, panel, b);
-        const block_scales s = scales_of(layout, panel, b);
+        const block_factors factors = factors_of(layout, panel, b);
+        const block_scales s = scales_of(layout, &factors, block);
         for (size_t i = 0; i < groups; i++)
             for (int g = 0; g < 8; g++)
                 words[8 * i + (size_t)g] = code_word(layout, block + i * quants, g);
@@ -397,29 +414,42 @@ SN_INLINE void q8_gemv_word(sn_layout layout, vdot dot[2], const uint8_t *quants
             code_word(layout, quants + i * t.quants, g), load_i32(q + 4 * g));
 }
 
-/* One token, np panels in flight. */
+/* acc += the block at `block` for one token. */
+SN_INLINE vf q8_gemv_block(sn_layout layout, const block_factors *factors, const uint8_t *block,
+                           const uint8_t *ahead, sn_q8_rows x, size_t b, vf acc) {
+    const size_t groups = groups_of(layout);
+    vdot dot[2] = { dot_start(), dot_start() };
+    SN_UNROLL for (size_t i = 0; i < groups; i++) {
+        const int8_t *q = x.q + 32 * (groups * b + i);
+        if (DOT_UNROLLS(traits_of(layout).dot_bits))
+            UNROLL_ALL for (int g = 0; g < 8; g++)
+                q8_gemv_word(layout, dot, block, ahead, i, g, q);
+        else
+            SN_UNROLL for (int g = 0; g < 8; g++)
+                q8_gemv_word(layout, dot, block, ahead, i, g, q);
+    }
+    const block_scales s = scales_of(layout, factors, block);
+    return q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc);
+}
+
+/* One token, np panels in flight; a run of blocks shares a header. */
 SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
                        size_t panel_bytes, size_t k, sn_q8_rows x) {
+    const layout_traits t = traits_of(layout);
+    const size_t blocks = k / (32 * groups_of(layout)), run = t.header ? 8 : blocks;
     vf acc[VQ_PANELS];
     SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
-    const size_t groups = groups_of(layout);
-    for (size_t b = 0; b < k / (32 * groups); b++) {
-        SN_UNROLL for (int p = 0; p < np; p++) {
-            const uint8_t *panel = panels + (size_t)p * panel_bytes;
-            const uint8_t *quants = block_at(layout, panel, b);
-            const uint8_t *ahead = ahead_of(panel, (size_t)(quants - panel), panel_bytes, np);
-            const block_scales s = scales_of(layout, panel, b);
-            vdot dot[2] = { dot_start(), dot_start() };
-            SN_UNROLL for (size_t i = 0; i < groups; i++) {
-                const int8_t *q = x.q + 32 * (groups * b + i);
-                if (DOT_UNROLLS(traits_of(layout).dot_bits))
-                    UNROLL_ALL for (int g = 0; g < 8; g++)
-                        q8_gemv_word(layout, dot, quants, ahead, i, g, q);
-                else
-                    SN_UNROLL for (int g = 0; g < 8; g++)
-                        q8_gemv_word(layout, dot, quants, ahead, i, g, q);
+    for (size_t b0 = 0, at = 0; b0 < blocks; b0 += run) {
+        block_factors factors[VQ_PANELS];
+        SN_UNROLL for (int p = 0; p < np; p++)
+            factors[p] = factors_of(layout, panels + (size_t)p * panel_bytes, b0);
+        at += t.header;
+        for (size_t b = b0; b < b0 + run; b++, at += t.block) {
+            SN_UNROLL for (int p = 0; p < np; p++) {
+                const uint8_t *panel = panels + (size_t)p * panel_bytes;
+                acc[p] = q8_gemv_block(layout, &factors[p], panel + at,
+                                       ahead_of(panel, at, panel_bytes, np), x, b, acc[p]);
             }
-            acc[p] = q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc[p]);
         }
     }
     SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, acc[p]);

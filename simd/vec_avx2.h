@@ -115,12 +115,12 @@ SN_INLINE void vi_store(void *p, vi a) {
     _mm256_storeu_si256((__m256i *)p + 1, a.hi);
 }
 SN_INLINE vi vi_load_u8(const uint8_t *p) {
-    __m128i b = _mm_loadu_si128((const __m128i *)p);
-    return (vi){ _mm256_cvtepu8_epi32(b), _mm256_cvtepu8_epi32(_mm_srli_si128(b, 8)) };
+    return (vi){ _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)),
+                 _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))) };
 }
 SN_INLINE vi vi_load_i8(const uint8_t *p) {
-    __m128i b = _mm_loadu_si128((const __m128i *)p);
-    return (vi){ _mm256_cvtepi8_epi32(b), _mm256_cvtepi8_epi32(_mm_srli_si128(b, 8)) };
+    return (vi){ _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)),
+                 _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))) };
 }
 SN_INLINE void vi_store_i8(int8_t *p, vi a) {
     __m256i words = _mm256_packs_epi32(a.lo, a.hi); /* lanes 0-3 8-11 4-7 12-15 */

@@ -180,6 +180,11 @@ BINARY(__m128, _mm_max_ss, u32, 4, l > 0 || a.f32[l] > b.f32[l] ? a.u32[l] : b.u
 BINARY(__m128, _mm_movehl_ps, u32, 4, l < 2 ? b.u32[l + 2] : a.u32[l])
 BINARY(__m128i, _mm_packs_epi16, i8, 16, emulated_to_i8(l < 8 ? a.i16[l] : b.i16[l - 8]))
 LOAD(__m128i, _mm_loadu_si128, __m128i)
+EMULATED __m128i _mm_loadl_epi64(const __m128i *p) {
+    __m128i r = { .u8 = { 0 } };
+    memcpy(&r, p, 8);
+    return r;
+}
 STORE(__m128i, _mm_storeu_si128, __m128i)
 STORE(__m128, _mm_storeu_ps, float)
 
@@ -200,12 +205,6 @@ EMULATED void _mm_store_ss(float *p, __m128 a) { memcpy(p, &a, 4); }
 EMULATED __m128 _mm_shuffle_ps(__m128 a, __m128 b, unsigned select) { /* two of a, two of b */
     __m128 r;
     LANES(4) r.u32[l] = (l < 2 ? a : b).u32[select >> (2 * l) & 3];
-    return r;
-}
-
-EMULATED __m128i _mm_srli_si128(__m128i a, int bytes) {
-    __m128i r;
-    LANES(16) r.u8[l] = l + bytes < 16 ? a.u8[l + bytes] : 0;
     return r;
 }
 

@@ -11,7 +11,7 @@
 
 #define VF_TILE 2   /* 8 sums: engines map v128 to 16 registers */
 #define VQ_TILE 2
-#define VF_PANELS 2
+#define VF_PANELS 4
 #define VQ_PANELS 1
 #define VF_HAS_ACROSS
 #define SN_UNROLL   /* the compiler's choice; unrolling whole blocks halves the speed */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { grid } from '../bench/lib/cases.mjs';
 import { inTurns } from '../bench/lib/process.mjs';
 import { FRESH, KEPT, loadAll, save } from '../bench/lib/record.mjs';
 import { modelOf, names } from '../bench/lib/shapes.mjs';
@@ -39,6 +40,16 @@ test('bench: ties are no pairs, and less can be better', () => {
 test('bench: an advantage is a ratio of medians, above 1 where ours is better', () => {
   assert.equal(advantage([4, 100, 6], [3, 2, 1]), 3);
   assert.equal(advantage([10, 10], [30, 30], 'less'), 3);
+});
+
+// ---- cases ----------------------------------------------------------------------------------
+
+test('bench: a grid has a case for every combination, the last axis fastest', () => {
+  const cases = grid({ b: ['x', 'y'], a: [1, 2] }, ({ a, b }) => ({ path: b + a }));
+  assert.equal(JSON.stringify(cases.map(({ row }) => row)),
+    '[{"b":"x","a":1},{"b":"x","a":2},{"b":"y","a":1},{"b":"y","a":2}]');
+  assert.deepEqual(cases.map(({ make }) => make().path), ['x1', 'x2', 'y1', 'y2']);
+  assert.deepEqual(grid({ a: [1] })[0].make(), {});
 });
 
 // ---- turns ----------------------------------------------------------------------------------

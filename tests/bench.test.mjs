@@ -7,11 +7,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { grid } from '../bench/lib/cases.mjs';
+import { machine } from '../bench/lib/machine.mjs';
 import { inTurns } from '../bench/lib/process.mjs';
 import { FRESH, KEPT, loadAll, save } from '../bench/lib/record.mjs';
 import { modelOf, names } from '../bench/lib/shapes.mjs';
 import { advantage, median, signTest } from '../bench/lib/stats.mjs';
-import { number, pairCell, pivot, render, table } from '../bench/lib/tables.mjs';
+import { machineLine, number, pairCell, pivot, render, table } from '../bench/lib/tables.mjs';
 import { writeModel } from '../bench/random-model.mjs';
 import { filled, places } from '../bench/report.mjs';
 import { SUBJECTS } from '../bench/subjects.mjs';
@@ -146,6 +147,13 @@ test('bench: a machine is described once, tables name it by a letter', () => {
   const text = filled(page, { x: RECORD, y: other });
   assert.match(text, /- machine A: CPU, avx2; 2 cores, [^]*- machine B: CPU, avx2; 8 cores, /);
   assert.match(text, /measured: x -->[^]*, on machine A\.[^]*measured: y -->[^]*, on machine B\./);
+});
+
+test('bench: a machine says that free pages are reported if its record does', () => {
+  const line = (more) => machineLine({ machine: { ...RECORD.machine, ...more } });
+  assert.match(line({ free_page_reporting: true }), /: never, free page reporting; gcc$/);
+  assert.equal(line({ free_page_reporting: false }), line({}));
+  assert.equal(typeof machine().free_page_reporting, 'boolean');
 });
 
 test('bench: docs/performance.md shows what docs/measured holds, all of it', () => {

@@ -203,9 +203,16 @@ static size_t gather(multiply_job *job, const sn_product *products, size_t n) {
     return i;
 }
 
-void sn_run(sn_exec *exec, size_t n, sn_work work, void *context) {
+/* Every meeting of the threads begins here. It counts too where so little is to be done that this
+ * thread does not wait for others: a layer has its number of meetings whatever its size. */
+static void meet(sn_exec *exec, bool shared, size_t n, sn_work work, void *context) {
     exec->meetings++;
-    sn_pool_run(exec->pool, n, work, context);
+    if (shared) sn_pool_run(exec->pool, n, work, context);
+    else work(context, 0, n);
+}
+
+void sn_run(sn_exec *exec, size_t n, sn_work work, void *context) {
+    meet(exec, true, n, work, context);
 }
 
 void sn_run_tokens(sn_exec *exec, size_t n_tokens, sn_work work, void *context) {
@@ -219,9 +226,7 @@ void sn_multiply(sn_exec *exec, const sn_product *products, size_t n, size_t n_t
         const size_t taken = gather(&job, products, n);
         exec->weight_bytes += (double)job.bytes;
         if (job.n_inputs) sn_run_tokens(exec, n_tokens, quantize_tokens, &job);
-        exec->meetings++;
-        if (job.bytes * n_tokens < WORTH_SHARING) multiply_panels(&job, 0, job.n_panels);
-        else sn_pool_run(exec->pool, job.n_panels, multiply_panels, &job);
+        meet(exec, job.bytes * n_tokens >= WORTH_SHARING, job.n_panels, multiply_panels, &job);
         products += taken;
         n -= taken;
     }

@@ -47,19 +47,22 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
 #define SPINS 4000
 #endif
 #define PIECES_A_THREAD 4 /* a thread that loses its core delays the others by one piece only */
+_Static_assert(MAX_THREADS * PIECES_A_THREAD <= UINT16_MAX, "a ticket has 16 bits for pieces");
 
 /*
- * A job is cut into pieces that threads take by advancing `ticket`, which holds the job's number
- * in its upper half and the next piece in its lower one. The caller waits for the pieces, not for
- * the workers: one that wakes late finds nothing to do. A worker reads the job's fields before it
- * takes a piece; taking one succeeds only if the job is still the same, and a job cannot end
- * while a piece of it is in work, so fields that were read for a piece are that job's.
+ * A job is cut into pieces that threads take by advancing `ticket`: the job's number in its upper
+ * half, below it how many pieces there are and which is next, 16 bits each. The caller waits for
+ * the pieces, not for the workers: one that wakes late finds nothing to do. A worker reads the
+ * job's fields before it takes a piece; taking one succeeds only if the job is still the same, and
+ * a job cannot end while a piece of it is left or in work, so fields that were read for a piece are
+ * that job's. How many there are must not be such a field: the next job's number would revive a
+ * ticket that is used up.
  */
 struct sn_pool {
     int32_t n_threads;
     atomic_flag busy; /* one caller at a time */
     _Atomic uint64_t ticket;
-    _Atomic uint32_t pieces, finished;
+    _Atomic uint32_t finished;
     _Atomic(sn_work) work;
     _Atomic(void *) context;
     _Atomic size_t n;
@@ -80,12 +83,19 @@ static uint32_t job_of(uint64_t ticket) {
     return (uint32_t)(ticket >> 32);
 }
 
+static uint32_t pieces_of(uint64_t ticket) {
+    return (uint32_t)ticket >> 16;
+}
+
+static uint32_t next_of(uint64_t ticket) {
+    return (uint32_t)ticket & 0xffff;
+}
+
 /* Takes and runs pieces of job `job` until none is left or another job has begun. */
 static void run_pieces(sn_pool *pool, uint32_t job) {
     for (;;) {
         uint64_t ticket = atomic_load(&pool->ticket);
-        const uint64_t piece = (uint32_t)ticket;
-        const uint64_t pieces = atomic_load_explicit(&pool->pieces, memory_order_relaxed);
+        const uint64_t piece = next_of(ticket), pieces = pieces_of(ticket);
         const uint64_t n = atomic_load_explicit(&pool->n, memory_order_relaxed);
         const sn_work work = atomic_load_explicit(&pool->work, memory_order_relaxed);
         void *context = atomic_load_explicit(&pool->context, memory_order_relaxed);
@@ -123,9 +133,9 @@ static os_result OS_CALL worker_main(void *argument) {
 }
 
 /* Begins the next job; its fields have been written. Returns its number. */
-static uint32_t publish(sn_pool *pool) {
+static uint32_t publish(sn_pool *pool, uint32_t pieces) {
     const uint32_t job = job_of(atomic_load(&pool->ticket)) + 1;
-    atomic_store(&pool->ticket, (uint64_t)job << 32);
+    atomic_store(&pool->ticket, (uint64_t)job << 32 | pieces << 16);
     if (atomic_load(&pool->sleepers)) {
         os_mutex_lock(&pool->mutex);
         os_condition_wake_all(&pool->wake);
@@ -140,9 +150,8 @@ static void stop_workers(sn_pool *pool, int32_t started) {
         sn_free(pool);
         return;
     }
-    atomic_store(&pool->pieces, 0);
     atomic_store(&pool->stop, 1);
-    publish(pool);
+    publish(pool, 0);
     for (int32_t i = 1; i < started; i++) os_thread_join(pool->threads[i]);
     os_condition_end(&pool->wake);
     os_mutex_end(&pool->mutex);
@@ -183,12 +192,11 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_work work, void *context) {
     }
     const size_t most = (size_t)pool->n_threads * PIECES_A_THREAD;
     const uint32_t pieces = (uint32_t)(n < most ? n : most);
-    atomic_store_explicit(&pool->pieces, pieces, memory_order_relaxed);
     atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->n, n, memory_order_relaxed);
     atomic_store_explicit(&pool->work, work, memory_order_relaxed);
     atomic_store_explicit(&pool->context, context, memory_order_relaxed);
-    run_pieces(pool, publish(pool));
+    run_pieces(pool, publish(pool, pieces));
     for (int i = 0; atomic_load_explicit(&pool->finished, memory_order_acquire) < pieces; i++)
         if (i < SPINS) relax();
         else os_yield();

@@ -6,11 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { grid } from '../bench/lib/cases.mjs';
+import { machine } from '../bench/lib/machine.mjs';
 import { inTurns } from '../bench/lib/process.mjs';
 import { FRESH, KEPT, loadAll, save } from '../bench/lib/record.mjs';
 import { modelOf, names } from '../bench/lib/shapes.mjs';
 import { advantage, median, signTest } from '../bench/lib/stats.mjs';
-import { number, pairCell, pivot, render, table } from '../bench/lib/tables.mjs';
+import { machineLine, number, pairCell, pivot, render, table } from '../bench/lib/tables.mjs';
 import { writeModel } from '../bench/random-model.mjs';
 import { filled, places } from '../bench/report.mjs';
 import { SUBJECTS } from '../bench/subjects.mjs';
@@ -39,6 +41,16 @@ test('bench: ties are no pairs, and less can be better', () => {
 test('bench: an advantage is a ratio of medians, above 1 where ours is better', () => {
   assert.equal(advantage([4, 100, 6], [3, 2, 1]), 3);
   assert.equal(advantage([10, 10], [30, 30], 'less'), 3);
+});
+
+// ---- cases ----------------------------------------------------------------------------------
+
+test('bench: a grid has a case for every combination, the last axis fastest', () => {
+  const cases = grid({ b: ['x', 'y'], a: [1, 2] }, ({ a, b }) => ({ path: b + a }));
+  assert.equal(JSON.stringify(cases.map(({ row }) => row)),
+    '[{"b":"x","a":1},{"b":"x","a":2},{"b":"y","a":1},{"b":"y","a":2}]');
+  assert.deepEqual(cases.map(({ make }) => make().path), ['x1', 'x2', 'y1', 'y2']);
+  assert.deepEqual(grid({ a: [1] })[0].make(), {});
 });
 
 // ---- turns ----------------------------------------------------------------------------------
@@ -135,6 +147,13 @@ test('bench: a machine is described once, tables name it by a letter', () => {
   const text = filled(page, { x: RECORD, y: other });
   assert.match(text, /- machine A: CPU, avx2; 2 cores, [^]*- machine B: CPU, avx2; 8 cores, /);
   assert.match(text, /measured: x -->[^]*, on machine A\.[^]*measured: y -->[^]*, on machine B\./);
+});
+
+test('bench: a machine says that free pages are reported if its record does', () => {
+  const line = (more) => machineLine({ machine: { ...RECORD.machine, ...more } });
+  assert.match(line({ free_page_reporting: true }), /: never, free page reporting; gcc$/);
+  assert.equal(line({ free_page_reporting: false }), line({}));
+  assert.equal(typeof machine().free_page_reporting, 'boolean');
 });
 
 test('bench: docs/performance.md shows what docs/measured holds, all of it', () => {

@@ -42,6 +42,15 @@ function processor() {
 const hugePages = () =>
   /\[(\w+)\]/.exec(text('/sys/kernel/mm/transparent_hugepage/enabled'))?.[1] ?? 'none';
 
+const virtual = () => /^flags.*\bhypervisor\b/m.test(text('/proc/cpuinfo'));
+
+/* Whether the host is given the memory that is free: the order of the pages it is told of is -1
+ * until a driver does so. (Linux before 6.2 has another number there, without a host too.) */
+function freePageReporting() {
+  const order = text('/sys/module/page_reporting/parameters/page_reporting_order').trim();
+  return virtual() && order !== '' && order !== '-1';
+}
+
 /* The machine that this process may use: virtual machines and cgroups count as what they grant. */
 export function machine() {
   return {
@@ -50,8 +59,9 @@ export function machine() {
     memory_gib: Math.round(totalmem() / 2 ** 30),
     system: `${platform()} ${release()}`,
     transparent_huge_pages: hugePages(),
+    free_page_reporting: freePageReporting(),
     compiler: output('gcc', ['--version']).split('\n')[0],
-    virtual: /^flags.*\bhypervisor\b/m.test(text('/proc/cpuinfo')),
+    virtual: virtual(),
   };
 }
 

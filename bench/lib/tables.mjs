@@ -82,7 +82,8 @@ export function machineLine({ machine: m }) {
   const { name, family, isa } = m.cpu;
   return `${name}${family ? ` (family ${family})` : ''}, ${isa.join(' ')}; ${m.cores} cores` +
     `${m.virtual ? ' of a virtual machine' : ''}, ${m.memory_gib} GiB, ${m.system}, ` +
-    `transparent huge pages: ${m.transparent_huge_pages}; ${m.compiler}`;
+    `transparent huge pages: ${m.transparent_huge_pages}` +
+    `${m.free_page_reporting ? ', free page reporting' : ''}; ${m.compiler}`;
 }
 
 const sourceLine = (record, on) => `\`${record.command}\`, ${record.measured}, commit ` +

@@ -1,8 +1,8 @@
 // llama.cpp's own benchmark on the same files: decoding and reading prompts.
 
 import { root } from '../../tests/lib/run.mjs';
+import { modelGrid, speedTable, THREADS } from '../lib/cases.mjs';
 import { measured } from '../lib/process.mjs';
-import { model } from '../lib/models.mjs';
 import { speeds } from '../lib/ours.mjs';
 
 const PROGRAM = `${root}build/peers/llama/bin/llama-bench`;
@@ -11,17 +11,13 @@ const TYPES = ['f16', 'q8_0', 'q6_k', 'q4_0', 'q4_k_m'];
 const DECODE = 64, PREFILL = [512, 64];
 
 export default {
+  ...speedTable,
   name: 'llama',
   title: 'llama.cpp, native',
   peer: 'llama.cpp as in llama_cpp_python 0.3.36, built here for this CPU, with its defaults',
-  unit: 'tokens/s',
-  better: 'more',
   what: 'Best of two runs in one process; the peer warms up before.',
-  rows: ['model', 'type'],
-  columns: ['test', 'threads'],
 
-  cases: () => MODELS.flatMap((name) => TYPES.flatMap((type) => [1, 2].map((threads) =>
-    ({ row: { model: name, type, threads }, make: () => ({ path: model(name, type) }) })))),
+  cases: () => modelGrid({ model: MODELS, type: TYPES, threads: THREADS }),
 
   ours: ({ row: { threads }, path }) =>
     speeds(path, { threads, decode: DECODE, prefill: PREFILL }),

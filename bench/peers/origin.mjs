@@ -1,6 +1,7 @@
 // The C libraries of the origin (sunnynet-cx) on the same packed blobs.
 
 import { root } from '../../tests/lib/run.mjs';
+import { grid, speedTable, THREADS } from '../lib/cases.mjs';
 import { measured } from '../lib/process.mjs';
 import { blob } from '../lib/models.mjs';
 import { speeds } from '../lib/ours.mjs';
@@ -20,19 +21,16 @@ const MODELS = [
 ];
 
 export default {
+  ...speedTable,
   name: 'origin',
   title: "The origin's C libraries, native",
   peer: 'sunnynet-cx 0.3.0, compiled by its own flags (AVX2, FMA, OpenMP)',
-  unit: 'tokens/s',
-  better: 'more',
   what: 'Both read the same blob: fp32, or INT4 in groups of 64. Ours: best of two; theirs: best ' +
     'of three.',
-  rows: ['model', 'type'],
-  columns: ['test', 'threads'],
 
-  cases: () => MODELS.flatMap(([name, type, library, prefix]) => [1, 2].map((threads) =>
-    ({ row: { model: name, type, threads }, library, prefix,
-      make: () => ({ path: blob(name, type) }) }))),
+  cases: () => MODELS.flatMap(([name, type, library, prefix]) =>
+    grid({ model: [name], type: [type], threads: THREADS },
+      () => ({ library, prefix, path: blob(name, type) }))),
 
   ours: ({ row: { threads }, path }) => speeds(path, { threads, decode: STEPS, prefill: [] }),
 

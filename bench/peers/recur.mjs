@@ -2,6 +2,7 @@
 // times both sides in the same process).
 
 import { root } from '../../tests/lib/run.mjs';
+import { grid } from '../lib/cases.mjs';
 import { measured } from '../lib/process.mjs';
 
 const PROGRAM = `${root}build/native/bench/recur`;
@@ -9,8 +10,8 @@ const ORIGIN = `${root}build/peers/sunnynet_cx-0.3.0`;
 const SIZES = [128, 256, 512, 1024, 2048, 4096];
 const peer = 'sunnynet-cx 0.3.0, compiled by its own flags (AVX2, FMA)';
 
-export const scanCases = () => SIZES.flatMap((N) => SIZES.map((T) =>
-  ({ row: { N, T }, make: () => ({ args: ['scan', N, T] }) })));
+export const scanCases = () =>
+  grid({ N: SIZES, T: SIZES }, ({ N, T }) => ({ args: ['scan', N, T] }));
 
 /** The program's lines as arrays of fields. */
 export async function run(args, library) {

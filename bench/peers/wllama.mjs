@@ -1,8 +1,8 @@
 // wllama, llama.cpp in WebAssembly, in Chromium.
 
 import { root } from '../../tests/lib/run.mjs';
+import { modelGrid, speedTable, THREADS } from '../lib/cases.mjs';
 import { measured } from '../lib/process.mjs';
-import { model } from '../lib/models.mjs';
 
 const SCRIPT = `${root}bench/peers/browser.mjs`;
 
@@ -12,19 +12,15 @@ async function inBrowser(job) {
 }
 
 export default {
+  ...speedTable,
   name: 'wllama',
   title: 'wllama in Chromium',
   peer: 'wllama 3.13.0',
-  unit: 'tokens/s',
-  better: 'more',
   what: 'Best of two after one that does not count, each in a new browser.',
   rows: ['model', 'type', 'build'],
-  columns: ['test', 'threads'],
 
-  cases: () => ['f16', 'q8_0', 'q4_0', 'q4_k_m'].flatMap((type) =>
-    ['wasm-relaxed', 'wasm128'].flatMap((backend) => [1, 2].map((threads) =>
-      ({ row: { model: 'rwkv7-0.19b', type, build: backend, threads },
-        make: () => ({ path: model('rwkv7-0.19b', type) }) })))),
+  cases: () => modelGrid({ model: ['rwkv7-0.19b'], type: ['f16', 'q8_0', 'q4_0', 'q4_k_m'],
+    build: ['wasm-relaxed', 'wasm128'], threads: THREADS }),
 
   ours: ({ row: { build: backend, threads }, path }) =>
     inBrowser({ engine: 'sunnynet', path, threads, backend }),

@@ -1,6 +1,7 @@
 // The matrix products of each type of weight alone (bench/kernels.c), in a cache and out of it.
 
 import { root } from '../../tests/lib/run.mjs';
+import { grid } from '../lib/cases.mjs';
 import { measured } from '../lib/process.mjs';
 
 const PROGRAM = `${root}build/native/bench/kernels`;
@@ -20,7 +21,7 @@ export default {
     `${OUT_OF_CACHE.join(' x ')}, a head of logits, one thread, the best of 11 samples. Weights ` +
     'read a second, and multiply-adds; the share is of what a plain loop reads of the same bytes.',
   rows: ['type', 'back end'], columns: ['test'],
-  cases: () => TYPES.map((type) => ({ row: { type }, make: () => ({}) })),
+  cases: () => grid({ type: TYPES }),
   async pairs({ row: { type } }) {
     const inside = await lines(type, IN_CACHE, [1, 16, 32]);
     const [far] = await lines(type, OUT_OF_CACHE, [1]);

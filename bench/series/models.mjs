@@ -1,6 +1,6 @@
 // How speed depends on the model: its types, size, vocabulary, architecture.
 
-import { model } from '../lib/models.mjs';
+import { modelGrid, speedTable, THREADS } from '../lib/cases.mjs';
 import { bench, speeds } from '../lib/ours.mjs';
 import { modelOf } from '../lib/shapes.mjs';
 
@@ -8,16 +8,10 @@ const TYPES = ['f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_k_m', 'q5_0', 'q4_0', '
   'iq4_xs', 'q3_k_m', 'q2_k'];
 const DECODE = 64, PREFILL = 512;
 
-const common = { unit: 'tokens/s', better: 'more', rows: ['model', 'type'],
-  columns: ['test', 'threads'] };
-const both = (make) => [1, 2].map(make);
-
 const speedOf = ({ row: { threads }, path }) =>
   speeds(path, { threads, decode: DECODE, prefill: [PREFILL] });
 
-const cases = (names, types) => () => names.flatMap((name) => types.flatMap((type) =>
-  both((threads) => ({ row: { model: name, type, threads },
-    make: () => ({ path: model(name, type) }) }))));
+const cases = (names, types) => () => modelGrid({ model: names, type: types, threads: THREADS });
 
 /* What a token multiplies with: all parameters but the rows of the embedding. */
 function products(name) {
@@ -36,27 +30,27 @@ async function limits({ row: { model: name, threads }, path }) {
     'prefill 512, GMAC/s': prefill.max * products(name) / 1e9 };
 }
 
-export const types = { ...common, name: 'types', title: 'Weight types',
+export const types = { ...speedTable, name: 'types', title: 'Weight types',
   what: 'The same model in every type that is computed with; tokens/s.',
   cases: cases(['rwkv7-0.19b'], TYPES), ours: speedOf };
 
-export const roofline = { ...common, name: 'roofline', title: 'Against the machine',
+export const roofline = { ...speedTable, name: 'roofline', title: 'Against the machine',
   unit: 'as named',
   what: 'What each type reaches of the two limits: bytes of weights read while decoding, against ' +
     'one thread that reads the same weights, and products a second while reading a prompt.',
   cases: cases(['rwkv7-0.19b'], TYPES), ours: limits };
 
-export const sizes = { ...common, name: 'sizes', title: 'Model size',
+export const sizes = { ...speedTable, name: 'sizes', title: 'Model size',
   what: 'RWKV-7 at three sizes; tokens/s.',
   cases: cases(['rwkv7-0.19b', 'rwkv7-0.45b', 'rwkv7-1.5b'], ['q8_0', 'q4_0']), ours: speedOf };
 
-export const vocabulary = { ...common, name: 'vocabulary', title: 'Vocabulary',
+export const vocabulary = { ...speedTable, name: 'vocabulary', title: 'Vocabulary',
   what: 'The same layers under heads of 4096, 16384 and 65536 rows; tokens/s. A prompt computes ' +
     'one row of logits, decoding one for each token.',
   cases: cases(['rwkv7-0.19b-v4096', 'rwkv7-0.19b-v16384', 'rwkv7-0.19b'], ['q8_0']),
   ours: speedOf };
 
-export const architectures = { ...common, name: 'architectures', title: 'Architectures',
+export const architectures = { ...speedTable, name: 'architectures', title: 'Architectures',
   what: 'Each architecture at about 191 million parameters, width 768, vocabulary 65536; tokens/s.',
   cases: cases(['rwkv7', 'mamba2', 'mamba', 'gla', 'deltanet', 'gated-deltanet', 'hgrn2',
     'sunnynet'].map((name) => `${name}-0.19b`), ['q8_0', 'f16']), ours: speedOf };

@@ -2,6 +2,7 @@
 
 import { command, root } from '../../tests/lib/run.mjs';
 import { target } from '../../tests/lib/targets.mjs';
+import { grid } from '../lib/cases.mjs';
 import { model } from '../lib/models.mjs';
 import { measured } from '../lib/process.mjs';
 
@@ -55,7 +56,7 @@ export default {
     'tokens/s, best of two.',
   rows: ['target'],
   columns: ['model', 'type', 'test'],
-  cases: () => MODELS.flatMap(([name, type, file]) => Object.keys(WAYS).map((way) =>
-    ({ row: { target: way, model: name, type }, make: () => ({ path: file() }) }))),
+  cases: () => MODELS.flatMap(([name, type, file]) =>
+    grid({ target: Object.keys(WAYS), model: [name], type: [type] }, () => ({ path: file() }))),
   ours: ({ row: { target: way }, path }) => WAYS[way](path),
 };

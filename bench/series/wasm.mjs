@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 
 import { root } from '../../tests/lib/run.mjs';
+import { grid } from '../lib/cases.mjs';
 
 const FILES = {
   'JavaScript, relaxed': 'build/npm-package/sunnynet-relaxed.wasm',
@@ -18,8 +19,7 @@ export default {
   what: 'In kB of 1000 bytes, as it is and by gzip -9. All architectures, readers and tokenizers ' +
     'of all formats are inside; what is not computing is compiled for size.',
   rows: ['module'], columns: ['test'],
-  cases: () => Object.entries(FILES).map(([module, file]) =>
-    ({ row: { module }, make: () => ({ file }) })),
+  cases: () => grid({ module: Object.keys(FILES) }, ({ module }) => ({ file: FILES[module] })),
   async ours({ file }) {
     const bytes = readFileSync(root + file);
     return { size: bytes.length / 1000, compressed: gzipSync(bytes, { level: 9 }).length / 1000 };

@@ -4,20 +4,18 @@ import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
 import { command, root } from '../../tests/lib/run.mjs';
-import { model } from '../lib/models.mjs';
+import { grid, modelGrid, speedTable, THREADS } from '../lib/cases.mjs';
 import { bench, speeds } from '../lib/ours.mjs';
 
-const common = { unit: 'tokens/s', better: 'more' };
+const MODELS = ['rwkv7-0.19b'], TYPES = ['f16', 'q8_0', 'q4_0', 'q4_k_m'];
 const BATCHES = [1, 2, 4, 8, 16, 32, 64];
 const POSITIONS = [16, 256, 4096, 65536];
 const BUNDLED = 'models/rwkv7-fairy.gguf';
 
-export const batch = { ...common, name: 'batch', title: 'States in a batch',
+export const batch = { ...speedTable, name: 'batch', title: 'States in a batch',
   what: 'Tokens/s of all states together, 16 steps.',
   rows: ['model', 'type', 'threads'], columns: ['test'],
-  cases: () => ['f16', 'q8_0', 'q4_0', 'q4_k_m'].flatMap((type) => [1, 2].map((threads) =>
-    ({ row: { model: 'rwkv7-0.19b', type, threads },
-      make: () => ({ path: model('rwkv7-0.19b', type) }) }))),
+  cases: () => modelGrid({ model: MODELS, type: TYPES, threads: THREADS }),
   async ours({ row: { threads }, path }) {
     const rows = await bench(path, { threads, batch: BATCHES.join(), 'prompt-tokens': 0,
       'gen-tokens': 16 });
@@ -28,20 +26,17 @@ export const batch = { ...common, name: 'batch', title: 'States in a batch',
 const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
   .filter((count) => count <= Math.max(2, availableParallelism()));
 
-export const threads = { ...common, name: 'threads', title: 'Threads',
+export const threads = { ...speedTable, name: 'threads', title: 'Threads',
   what: 'Up to as many as there are cores; tokens/s.',
   rows: ['model', 'type', 'test'], columns: ['threads'],
-  cases: () => ['f16', 'q8_0', 'q4_0'].flatMap((type) => COUNTS.map((count) =>
-    ({ row: { model: 'rwkv7-0.19b', type, threads: count },
-      make: () => ({ path: model('rwkv7-0.19b', type) }) }))),
+  cases: () => modelGrid({ model: MODELS, type: ['f16', 'q8_0', 'q4_0'], threads: COUNTS }),
   ours: ({ row: { threads: count }, path }) =>
     speeds(path, { threads: count, decode: 64, prefill: [512] }) };
 
-export const position = { ...common, name: 'position', title: 'Position',
+export const position = { ...speedTable, name: 'position', title: 'Position',
   what: 'Decoding 256 tokens behind a prompt of so many; tokens/s, one thread.',
   rows: ['model', 'position'], columns: ['test'],
-  cases: () => POSITIONS.map((position) => ({ row: { model: 'rwkv7-fairy', position },
-    make: () => ({}) })),
+  cases: () => grid({ model: ['rwkv7-fairy'], position: POSITIONS }),
   async ours({ row: { position: size } }) {
     const rows = await bench(BUNDLED, { threads: 1, batch: 1, 'prompt-tokens': size,
       'gen-tokens': 256 });
@@ -57,14 +52,9 @@ function runs(name) {
   return status === 0;
 }
 
-export const isa = { ...common, name: 'isa', title: 'Back ends',
+export const isa = { ...speedTable, name: 'isa', title: 'Back ends',
   what: 'Every native back end that this CPU runs; tokens/s, one thread.',
   rows: ['model', 'type', 'back end'], columns: ['test'],
-  cases() {
-    const names = BACKENDS.filter(runs);
-    return ['f16', 'q8_0', 'q4_0', 'q4_k_m'].flatMap((type) => names.map((name) =>
-      ({ row: { model: 'rwkv7-0.19b', type, 'back end': name },
-        make: () => ({ path: model('rwkv7-0.19b', type) }) })));
-  },
+  cases: () => modelGrid({ model: MODELS, type: TYPES, 'back end': BACKENDS.filter(runs) }),
   ours: ({ row: { 'back end': name }, path }) =>
     speeds(path, { threads: 1, decode: 16, prefill: [64], isa: name }) };

@@ -115,8 +115,7 @@ void sn_fla_project(sn_fla_work *w, const sn_fla_projected projected[PROJECTIONS
 void sn_fla_norm_and_gate(const sn_fla_work *w, float *y, const float *weight, size_t width,
                           size_t total, float eps, const float *gate) {
     const sn_pass *pass = &w->pass;
-    for (size_t i = 0; i < pass->T * total; i += width)
-        pass->simd->rms_norm(y + i, y + i, weight, width, eps);
+    sn_pass_rms_pieces(pass, y, y, weight, width, total, eps);
     sn_pass_show(pass, "normed", y, total);
     if (!gate) return;
     sn_pass_show(pass, "gate", gate, total);

@@ -106,31 +106,36 @@ typedef struct norm_job {
     const sn_pass *pass;
     float *y;
     const float *x, *weight, *bias;
-    size_t width;
+    size_t width, total; /* floats of a piece, of a token */
     float eps;
 } norm_job;
 
 static void rms_tokens(void *context, size_t begin, size_t end) {
     const norm_job *j = context;
-    for (size_t i = begin * j->width; i < end * j->width; i += j->width)
+    for (size_t i = begin * j->total; i < end * j->total; i += j->width)
         j->pass->simd->rms_norm(j->y + i, j->x + i, j->weight, j->width, j->eps);
 }
 
 static void norm_tokens(void *context, size_t begin, size_t end) {
     const norm_job *j = context;
-    for (size_t i = begin * j->width; i < end * j->width; i += j->width)
+    for (size_t i = begin * j->total; i < end * j->total; i += j->width)
         j->pass->simd->layer_norm(j->y + i, j->x + i, j->weight, j->bias, j->width, j->eps);
 }
 
 void sn_pass_rms(const sn_pass *pass, float *y, const float *x, const float *weight, size_t width,
                  float eps) {
-    norm_job job = { pass, y, x, weight, NULL, width, eps };
+    sn_pass_rms_pieces(pass, y, x, weight, width, width, eps);
+}
+
+void sn_pass_rms_pieces(const sn_pass *pass, float *y, const float *x, const float *weight,
+                        size_t width, size_t total, float eps) {
+    norm_job job = { pass, y, x, weight, NULL, width, total, eps };
     sn_pass_tokens(pass, rms_tokens, &job);
 }
 
 void sn_pass_norm(const sn_pass *pass, float *y, const float *x, const float *weight,
                   const float *bias, size_t width, float eps) {
-    norm_job job = { pass, y, x, weight, bias, width, eps };
+    norm_job job = { pass, y, x, weight, bias, width, width, eps };
     sn_pass_tokens(pass, norm_tokens, &job);
 }
 

@@ -95,6 +95,11 @@ void sn_pass_add(const sn_pass *pass, const float *y);
 void sn_pass_rms(const sn_pass *pass, float *y, const float *x, const float *weight, size_t width,
                  float eps);
 
+/* The same of each piece of `width` of the `total` numbers of a token, say of each head; weight is
+ * [width], for all of them. */
+void sn_pass_rms_pieces(const sn_pass *pass, float *y, const float *x, const float *weight,
+                        size_t width, size_t total, float eps);
+
 /* y[t] = LayerNorm(x[t]) */
 void sn_pass_norm(const sn_pass *pass, float *y, const float *x, const float *weight,
                   const float *bias, size_t width, float eps);

@@ -26,6 +26,21 @@ static inline uint8_t *read_file(const char *path, size_t *size) {
     return bytes;
 }
 
+/* Bytes that a source hands out in order: sn_source.user and .read. */
+typedef struct bytes_left {
+    const uint8_t *at;
+    size_t left;
+} bytes_left;
+
+static inline size_t read_bytes_left(void *user, void *buffer, size_t bytes) {
+    bytes_left *from = user;
+    const size_t n = bytes < from->left ? bytes : from->left;
+    memcpy(buffer, from->at, n);
+    from->at += n;
+    from->left -= n;
+    return n;
+}
+
 static inline char *join(char *out, size_t room, const char *folder, const char *name) {
     snprintf(out, room, "%s/%s", folder, name);
     return out;

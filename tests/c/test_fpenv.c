@@ -134,17 +134,8 @@ static void on_line(void *user, const char *line) {
     meddle();
 }
 
-typedef struct bytes_left {
-    const uint8_t *at;
-    size_t left;
-} bytes_left;
-
 static size_t on_read(void *user, void *buffer, size_t bytes) {
-    bytes_left *from = user;
-    const size_t n = bytes < from->left ? bytes : from->left;
-    memcpy(buffer, from->at, n);
-    from->at += n;
-    from->left -= n;
+    const size_t n = read_bytes_left(user, buffer, bytes);
     meddle();
     return n;
 }

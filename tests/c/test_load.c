@@ -61,20 +61,11 @@ static void check_saves(sn_model *model, const uint8_t *wanted, size_t wanted_si
     free(saved);
 }
 
-static size_t read_bytes(void *user, void *buffer, size_t bytes) {
-    sn_memory_cursor *cursor = user;
-    const size_t n = bytes < cursor->left ? bytes : cursor->left;
-    memcpy(buffer, cursor->data, n);
-    cursor->data += n;
-    cursor->left -= n;
-    return n;
-}
-
 static sn_status load_stream(const uint8_t *data, size_t size, const sn_model_options *options,
                              sn_model **model) {
-    sn_memory_cursor cursor = { .data = data, .left = size };
-    const sn_source source = { .struct_size = sizeof source, .size = size, .read = read_bytes,
-                               .user = &cursor };
+    bytes_left left = { data, size };
+    const sn_source source = { .struct_size = sizeof source, .size = size,
+                               .read = read_bytes_left, .user = &left };
     return sn_model_load_source(&source, options, model);
 }
 

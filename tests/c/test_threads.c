@@ -1,11 +1,15 @@
 /*
  * test_threads: one model serves several threads at once, each with states of its own, and each
- * gets the bits it would get alone. Clean under -fsanitize=thread.
+ * gets the bits it would get alone. A pool does every part of a job once. Clean under
+ * -fsanitize=thread.
  * Usage: test_threads models/test
  */
 #include "models.h"
 
+#include "threads.h"
+
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define N_THREADS 4
 #define N 24
@@ -110,6 +114,33 @@ static void *fail_alone(void *argument) {
     return NULL;
 }
 
+/* ---- jobs of a pool -------------------------------------------------------------------------- */
+
+#define MOST_PARTS 64
+
+static void count_parts(void *context, size_t begin, size_t end) {
+    atomic_int *done = context;
+    for (size_t i = begin; i < end; i++) atomic_fetch_add(&done[i], 1);
+}
+
+/* Each job starts while workers may still look at the one before, which had more pieces or fewer:
+ * no part of it is left out when the pool says that it is done, none is done twice. */
+static void check_jobs(int32_t threads, int jobs) {
+    static const size_t parts[] = { 2, 8, 3, MOST_PARTS, 2, 5, 7, 16 };
+    sn_pool *pool;
+    int wrong = 0;
+    CHECK(sn_pool_new(threads, &pool) == SN_OK, "%s", sn_last_error());
+    for (int job = 0; job < jobs; job++) {
+        const size_t n = parts[job % 8];
+        atomic_int done[MOST_PARTS] = { 0 };
+        sn_pool_run(pool, n, count_parts, done);
+        for (size_t i = 0; i < n; i++) wrong += atomic_load(&done[i]) != 1;
+    }
+    CHECK(wrong == 0, "%d threads, %d jobs: %d parts were not done once", (int)threads, jobs,
+          wrong);
+    sn_pool_free(pool);
+}
+
 static void check_model(const char *name, int32_t threads, worker *workers) {
     sn_model_options options;
     sn_model_options_init(&options);
@@ -140,6 +171,8 @@ int main(int argc, char **argv) {
     check_model(f32, 2, workers);
     check_model(quantised, 2, workers);
     check_model(quantised, 3, workers);
+    check_jobs(2, 200000);
+    check_jobs(4, 100000);
     run_threads(workers, fail_alone);
     CHECK(sn_last_error()[0] == 0, "the main thread sees '%s'", sn_last_error());
     return check_report("threads");

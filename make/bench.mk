@@ -32,7 +32,6 @@ $(addprefix bench-own-,$(OWN)): $(BUILD)/sunnynet
 	$(call MEASURE,$(@:bench-own-%=%))
 
 bench-own-scans: $(BUILD)/bench/recur
-bench-own-kernels: $(BUILD)/bench/kernels
 bench-own-targets: js js-tools py-tools wasi
 bench-own-wasm-size: js wasi
 

@@ -7,6 +7,14 @@ $(BUILD)/bench/kernels: bench/kernels.c $(LIB_OBJ)
 	$(call say,LD)
 	$(Q)$(compile) $(LDFLAGS) -o $@ $(filter-out %.h,$^) $(PTHREAD)
 
+# The same of a back end's operations without memory: build/native/bench/peak-avx2
+$(BUILD)/bench/peak-%: bench/peak.c $(wildcard simd/*.h simd/*.inl simd/backend_*.c) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(compile) $(ISA_$*) '-DSN_BACKEND="backend_$(subst -,_,$*).c"' -o $@ $<
+
+bench-own-kernels: $(BUILD)/bench/kernels $(addprefix $(BUILD)/bench/peak-,$(ISAS))
+
 bench-kernels: $(BUILD)/bench/kernels ## measures the matrix products of this CPU's back ends; KERNEL_ARGS
 	$(Q)$< $(KERNEL_ARGS)
 

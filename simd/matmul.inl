@@ -339,13 +339,20 @@ SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
     return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
 }
 
+/* As dot_add(), with the activations in memory. */
+#ifndef DOT_HAS_ADD_AT
+SN_INLINE void dot_add_at(vdot *a, int bits, int g, vi w, const int8_t *x) {
+    dot_add(a, bits, g, w, load_i32(x));
+}
+#endif
+
 /* Word g of group i of a block for nt tokens, whose activations begin at q. */
 SN_INLINE void q8_word(sn_layout layout, int nt, vdot dot[][2], const vi *words, size_t i, int g,
                        const int8_t *q, size_t q_stride) {
     const vi w = vi_load(words + 8 * i + g);
     SN_UNROLL for (int t = 0; t < nt; t++)
-        dot_add(&dot[t][dot_of(layout, i, g)], traits_of(layout).dot_bits, g, w,
-                load_i32(q + (size_t)t * q_stride + 4 * g));
+        dot_add_at(&dot[t][dot_of(layout, i, g)], traits_of(layout).dot_bits, g, w,
+                   q + (size_t)t * q_stride + 4 * g);
 }
 
 /* sums[t] += block b for nt tokens; `words` are the block's code words, eight a group. */

@@ -25,6 +25,7 @@
 /* Keeps gcc from adding up in an order of its own (sums of integers are free to): that takes all
  * products of an unrolled loop at once, and spills them. */
 #if !defined(SN_KEEP) && defined(__GNUC__) && defined(__x86_64__)
+#define SN_HAS_ASM /* which takes vectors as operands */
 #ifdef __AVX512F__
 #define SN_KEEP(vector) __extension__({ __asm__("" : "+v"(vector)); })
 #else

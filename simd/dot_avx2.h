@@ -17,6 +17,12 @@ SN_INLINE vdot dot_start(void) {
     return (vdot){ vi_set1(0), vi_set1(0) };
 }
 
+#define DOT_NEAR(bits) ((bits) < 8) /* 8 bits have no bias that could be saved */
+SN_INLINE vdot dot_start_at(int bits, int32_t bias) {
+    (void)bits;
+    return (vdot){ vi_set1(bias), vi_set1(0) };
+}
+
 SN_INLINE __m256i dot_pairs(int bits, __m256i w, __m256i x) {
     if (bits < 8) return _mm256_maddubs_epi16(w, x);
     w = _mm256_xor_si256(w, _mm256_set1_epi8(-128)); /* back to q */

@@ -13,6 +13,12 @@ SN_INLINE vdot dot_start(void) {
     return (vdot){ vi_set1(0), vi_set1(0) };
 }
 
+#define DOT_NEAR(bits) ((bits) < 8) /* 8 bits have no bias that could be saved */
+SN_INLINE vdot dot_start_at(int bits, int32_t bias) {
+    (void)bits;
+    return (vdot){ vi_set1(bias), vi_set1(0) };
+}
+
 SN_INLINE vi dot_pairs(int bits, vi w, vi x) {
     if (bits < 8) return _mm512_maddubs_epi16(w, x);
     w = _mm512_xor_si512(w, _mm512_set1_epi8(-128)); /* back to q */

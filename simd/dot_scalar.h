@@ -10,6 +10,9 @@
  * over all eight g or, unless bits is 4, over g = 0..3 or 4..7 alone; the caller gives bias =
  * -offset * sum(x) of the same elements. Largest magnitude inside: 32 * 255 * 127 = 1,036,320:
  * far from the end of int32, and every total is below 2^24, hence exact as float.
+ *
+ * A header that defines DOT_NEAR(bits), true where matmul_near.inl is worth its trouble, also has
+ * dot_start_at(bits, bias); dot_total() is then given 0.
  */
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H

@@ -298,6 +298,23 @@ SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const u
 
 /* ---- int8 activations ---------------------------------------------------------------------- */
 
+SN_INLINE vi q8_halves(const block_scales *s, vi first, vi second) {
+    return vi_add(vi_mul(s->part[0], first), vi_mul(s->part[1], second));
+}
+
+SN_INLINE vf q8_min_halves(const block_scales *s, const int32_t *sum) {
+    return vf_of_int(vi_add(vi_mul(s->min_part[0], vi_set1(sum[0])),
+                            vi_mul(s->min_part[1], vi_set1(sum[1]))));
+}
+
+/* acc += a block's totals: of its products, and what its minimum is multiplied by. */
+SN_INLINE vf q8_block_add(sn_layout layout, const block_scales *s, vi total, vf min_total,
+                          float x_scale, vf acc) {
+    const vf xs = vf_set1(x_scale);
+    acc = vf_add(acc, vf_mul(vf_of_int(total), vf_mul(s->scale, xs)));
+    return traits_of(layout).has_min ? vf_add(acc, vf_mul(min_total, vf_mul(s->min, xs))) : acc;
+}
+
 /*
  * acc += block b of one panel for the token whose rows begin at q, scale and sum. Totals stay
  * below 2^24. In halves, with |q| <= 127: Q6_K 2 x 16 x 32 x 127 x 128, Q3_K less even where
@@ -308,24 +325,19 @@ SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *d
                           const int32_t *sum, vf acc) {
     const layout_traits t = traits_of(layout);
     const int32_t block_sum = sum[0] + sum[1];
+    vf min_total = vf_set1((float)block_sum);
     vi total;
     if (groups_of(layout) == 2) {
         total = vi_add(dot_total(&dot[0], t.dot_bits, -t.offset * sum[0]),
                        dot_total(&dot[1], t.dot_bits, -t.offset * sum[1]));
     } else if (t.halves == 2) {
-        total = vi_add(vi_mul(s->part[0], dot_total(&dot[0], t.dot_bits, -t.offset * sum[0])),
-                       vi_mul(s->part[1], dot_total(&dot[1], t.dot_bits, -t.offset * sum[1])));
+        total = q8_halves(s, dot_total(&dot[0], t.dot_bits, -t.offset * sum[0]),
+                          dot_total(&dot[1], t.dot_bits, -t.offset * sum[1]));
     } else {
         total = dot_total(&dot[0], t.dot_bits, -t.offset * block_sum);
     }
-    const vf xs = vf_set1(x_scale);
-    acc = vf_add(acc, vf_mul(vf_of_int(total), vf_mul(s->scale, xs)));
-    if (!t.has_min) return acc;
-    vf min_total = vf_set1((float)block_sum);
-    if (layout == SN_LAYOUT_Q2_K)
-        min_total = vf_of_int(vi_add(vi_mul(s->min_part[0], vi_set1(sum[0])),
-                                     vi_mul(s->min_part[1], vi_set1(sum[1]))));
-    return vf_add(acc, vf_mul(min_total, vf_mul(s->min, xs)));
+    if (layout == SN_LAYOUT_Q2_K) min_total = q8_min_halves(s, sum);
+    return q8_block_add(layout, s, total, min_total, x_scale, acc);
 }
 
 /* Whether the eight words of a block are unrolled where SN_UNROLL leaves it to the compiler. */
@@ -343,13 +355,20 @@ SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
     return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
 }
 
+/* As dot_add(), with the activations in memory. */
+#ifndef DOT_HAS_ADD_AT
+SN_INLINE void dot_add_at(vdot *a, int bits, int g, vi w, const int8_t *x) {
+    dot_add(a, bits, g, w, load_i32(x));
+}
+#endif
+
 /* Word g of group i of a block for nt tokens, whose activations begin at q. */
 SN_INLINE void q8_word(sn_layout layout, int nt, vdot dot[][2], const vi *words, size_t i, int g,
                        const int8_t *q, size_t q_stride) {
     const vi w = vi_load(words + 8 * i + g);
     SN_UNROLL for (int t = 0; t < nt; t++)
-        dot_add(&dot[t][dot_of(layout, i, g)], traits_of(layout).dot_bits, g, w,
-                load_i32(q + (size_t)t * q_stride + 4 * g));
+        dot_add_at(&dot[t][dot_of(layout, i, g)], traits_of(layout).dot_bits, g, w,
+                   q + (size_t)t * q_stride + 4 * g);
 }
 
 /* sums[t] += block b for nt tokens; `words` are the block's code words, eight a group. */
@@ -455,21 +474,38 @@ SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels
     SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, acc[p]);
 }
 
-SN_INLINE void matmul_int8(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
-                           size_t panel_bytes, size_t n_panels, size_t k, sn_q8_rows x,
-                           size_t n_tokens) {
-    size_t p = 0;
-    if (n_tokens == 1) {
-        for (; p + VQ_PANELS <= n_panels; p += VQ_PANELS)
-            q8_gemv(layout, VQ_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
-        for (; p < n_panels; p++)
-            q8_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+#ifdef DOT_NEAR
+#include "matmul_near.inl"
+#endif
+
+SN_INLINE void q8_panels(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
+                         size_t panel_bytes, size_t n_panels, size_t k, sn_q8_rows x,
+                         size_t n_tokens) {
+#ifdef DOT_NEAR
+    if (groups_of(layout) == 1 && DOT_NEAR(traits_of(layout).dot_bits)) {
+        q8_panels_near(layout, y, y_stride, panels, panel_bytes, n_panels, k, x, n_tokens);
+        return;
     }
-    for (; p < n_panels; p++)
+#endif
+    for (size_t p = 0; p < n_panels; p++)
         for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
             q8_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes, k,
                      q8_from_token(x, t),
                      n_tokens - t < MOST_TOKENS ? n_tokens - t : MOST_TOKENS);
+}
+
+SN_INLINE void matmul_int8(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
+                           size_t panel_bytes, size_t n_panels, size_t k, sn_q8_rows x,
+                           size_t n_tokens) {
+    if (n_tokens != 1) {
+        q8_panels(layout, y, y_stride, panels, panel_bytes, n_panels, k, x, n_tokens);
+        return;
+    }
+    size_t p = 0;
+    for (; p + VQ_PANELS <= n_panels; p += VQ_PANELS)
+        q8_gemv(layout, VQ_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+    for (; p < n_panels; p++)
+        q8_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
 }
 
 /* ---- one function per layout ---------------------------------------------------------------- */

@@ -149,6 +149,13 @@ SN_INLINE const uint8_t *ahead_of(const uint8_t *panel, size_t at, size_t panel_
     return panel + (at < panel_bytes ? at : at + (size_t)(np - 1) * panel_bytes);
 }
 
+/* A block's bytes that far ahead. */
+SN_INLINE void prefetch_block(const uint8_t *panel, size_t at, size_t bytes, size_t panel_bytes,
+                              int np) {
+    const uint8_t *ahead = ahead_of(panel, at, panel_bytes, np);
+    for (size_t line = 0; line < bytes; line += 64) prefetch(ahead + line);
+}
+
 /* ---- float activations -------------------------------------------------------------------- */
 
 /* The 32 codes from 32 i on as float32 [32][16], exactly as the layout's format decodes. */
@@ -234,13 +241,16 @@ SN_INLINE void float_panel(sn_layout layout, float *y, size_t y_stride, const ui
  * rounded, if no x leaves float32.
  */
 #ifdef VF_HAS_F16_SMALL
-SN_INLINE int small_f16_fits(const float *x, size_t k) {
-    for (size_t i = 0; i < k; i++)
-        if (!(__builtin_fabsf(x[i]) < 0x1p15f)) return 0; /* a NaN too */
+SN_INLINE int small_f16_fits(const float *x, size_t k, size_t x_stride, size_t n_tokens) {
+    for (size_t t = 0; t < n_tokens; t++)
+        for (size_t i = 0; i < k; i++)
+            if (!(__builtin_fabsf(x[t * x_stride + i]) < 0x1p15f)) return 0; /* a NaN too */
     return 1;
 }
 #else
-SN_INLINE int small_f16_fits(const float *x, size_t k) { return (void)x, (void)k, 0; }
+SN_INLINE int small_f16_fits(const float *x, size_t k, size_t x_stride, size_t n_tokens) {
+    return (void)x, (void)k, (void)x_stride, (void)n_tokens, 0;
+}
 SN_INLINE vf vf_load_f16_small(const uint8_t *p) { return vf_load_f16(p); }
 #endif
 
@@ -269,24 +279,33 @@ SN_INLINE void float_gemv(sn_layout layout, int small, int np, float *y, const u
     SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, total[p]);
 }
 
-SN_INLINE void float_gemvs(sn_layout layout, int small, float *y, const uint8_t *panels,
-                           size_t panel_bytes, size_t n_panels, size_t k, const float *x) {
+/* Several tokens, if it is worth widening each weight for each: the second finds the panels in a
+ * cache. */
+SN_INLINE void float_gemvs(sn_layout layout, int small, float *y, size_t y_stride,
+                           const uint8_t *panels, size_t panel_bytes, size_t n_panels, size_t k,
+                           const float *x, size_t x_stride, size_t n_tokens) {
     size_t p = 0;
     for (; p + VF_PANELS <= n_panels; p += VF_PANELS)
-        float_gemv(layout, small, VF_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k,
-                   x);
+        for (size_t t = 0; t < n_tokens; t++)
+            float_gemv(layout, small, VF_PANELS, y + 16 * p + t * y_stride,
+                       panels + p * panel_bytes, panel_bytes, k, x + t * x_stride);
     for (; p < n_panels; p++)
-        float_gemv(layout, small, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+        for (size_t t = 0; t < n_tokens; t++)
+            float_gemv(layout, small, 1, y + 16 * p + t * y_stride, panels + p * panel_bytes,
+                       panel_bytes, k, x + t * x_stride);
 }
 
 SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
                             size_t panel_bytes, size_t n_panels, size_t k, const float *x,
                             size_t x_stride, size_t n_tokens) {
-    if (n_tokens == 1 && layout <= SN_LAYOUT_BF16) {
-        if (layout == SN_LAYOUT_F16 && small_f16_fits(x, k))
-            float_gemvs(layout, 1, y, panels, panel_bytes, n_panels, k, x);
+    const size_t few = layout == SN_LAYOUT_F32 ? 1 : VF_FEW;
+    if (n_tokens <= few && layout <= SN_LAYOUT_BF16) {
+        if (layout == SN_LAYOUT_F16 && small_f16_fits(x, k, x_stride, n_tokens))
+            float_gemvs(layout, 1, y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,
+                        n_tokens);
         else
-            float_gemvs(layout, 0, y, panels, panel_bytes, n_panels, k, x);
+            float_gemvs(layout, 0, y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,
+                        n_tokens);
         return;
     }
     for (size_t p = 0; p < n_panels; p++)
@@ -400,13 +419,14 @@ SN_INLINE sn_q8_rows q8_from_token(sn_q8_rows x, size_t t) {
 
 /* One panel for up to MOST_TOKENS tokens. */
 SN_INLINE void q8_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
-                        size_t k, sn_q8_rows x, size_t n_tokens) {
+                        size_t panel_bytes, size_t k, sn_q8_rows x, size_t n_tokens) {
     const size_t groups = groups_of(layout), quants = traits_of(layout).quants;
     SN_ALIGN64 vi words[16];
     SN_ALIGN64 float sums[MOST_TOKENS * 16];
     memset(sums, 0, n_tokens * 64);
     for (size_t b = 0; b < k / (32 * groups); b++) {
         const uint8_t *block = block_at(layout, panel, b);
+        prefetch_block(panel, (size_t)(block - panel), traits_of(layout).block, panel_bytes, 1);
         const block_factors factors = factors_of(layout, panel, b);
         const block_scales s = scales_of(layout, &factors, block);
         for (size_t i = 0; i < groups; i++)
@@ -489,8 +509,8 @@ SN_INLINE void q8_panels(sn_layout layout, float *y, size_t y_stride, const uint
 #endif
     for (size_t p = 0; p < n_panels; p++)
         for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
-            q8_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes, k,
-                     q8_from_token(x, t),
+            q8_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes,
+                     panel_bytes, k, q8_from_token(x, t),
                      n_tokens - t < MOST_TOKENS ? n_tokens - t : MOST_TOKENS);
 }
 

@@ -69,11 +69,14 @@ SN_INLINE void near_tile(sn_layout layout, int nt, float *sums, const vi *words,
     }
 }
 
-/* sums += block b of a panel, the i-th of those brought together. */
-SN_INLINE void near_block(sn_layout layout, float *sums, const uint8_t *panel, size_t b, size_t i,
-                          const near_row *rows, size_t n_tokens) {
+/* sums += block b of one of np panels in turn, the i-th of those brought together. Each turn goes
+ * on elsewhere, which the processor does not foresee. */
+SN_INLINE void near_block(sn_layout layout, size_t np, float *sums, const uint8_t *panel,
+                          size_t panel_bytes, size_t b, size_t i, const near_row *rows,
+                          size_t n_tokens) {
     SN_ALIGN64 vi words[8];
     const uint8_t *block = block_at(layout, panel, b);
+    prefetch_block(panel, (size_t)(block - panel), traits_of(layout).block, panel_bytes, (int)np);
     const block_factors factors = factors_of(layout, panel, b);
     const block_scales s = scales_of(layout, &factors, block);
     for (int g = 0; g < 8; g++) words[g] = code_word(layout, block, g);
@@ -95,7 +98,8 @@ SN_INLINE void near_panels(sn_layout layout, float *y, size_t y_stride, const ui
         near_fetch_all(layout, rows, x, b, n, n_tokens);
         for (size_t p = 0; p < n_panels; p++)
             for (size_t i = 0; i < n; i++)
-                near_block(layout, sums[p], panels + p * panel_bytes, b + i, i, rows, n_tokens);
+                near_block(layout, n_panels, sums[p], panels + p * panel_bytes, panel_bytes, b + i,
+                           i, rows, n_tokens);
     }
     for (size_t p = 0; p < n_panels; p++) copy_sums(y + 16 * p, y_stride, sums[p], n_tokens);
 }

@@ -38,6 +38,11 @@ SN_INLINE void vf_stream(float *p, vf a) { vf_store(p, a); }
 SN_INLINE void stream_end(void) {}
 #endif
 
+/* Tokens up to which each goes through panels of half floats alone, several panels in flight. */
+#ifndef VF_FEW
+#define VF_FEW 1
+#endif
+
 /* a b + c, rounded twice: no back end may fuse it. */
 SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
 

@@ -4,7 +4,7 @@
  * counts: addresses of as many rows as a tile has tokens, what the codes' offset subtracts, the
  * sums as floats. So a few blocks of all tokens are brought together first, with whole vectors, and
  * the tiles of several panels find everything at fixed distances from one address. Included by
- * matmul.inl.
+ * matmul_int8.inl.
  */
 
 #define NEAR_BLOCKS 4

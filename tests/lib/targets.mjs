@@ -24,7 +24,8 @@ const RELAXED = `${root}build/wasi/sunnynet-relaxed.wasm`;
 const underWasmtime = (module) => [wasmtime(), 'run', '--dir', `${root}::.`, module];
 /*
  * Node 20 sometimes crashes at exit, its output complete, while its compiler still tiers up: 4 of
- * 400 runs on a busy machine, with this flag none of 600. Node 26 does not.
+ * 400 runs on a busy machine, with this flag one of a few thousand. Node 26 does not. A module
+ * cannot raise a signal in its host, so such a run says nothing of ours: it is done again, once.
  */
 const NODE_20 = parseInt(process.versions.node) === 20 ? ['--no-wasm-dynamic-tiering'] : [];
 const underNode = (node, module, flags = []) =>
@@ -38,7 +39,7 @@ export const TARGETS = [
   { name: 'wasmtime', start: underWasmtime(MODULE), backends: ['scalar', 'wasm128'] },
   { name: 'wasmtime, relaxed', start: underWasmtime(RELAXED), backends: ['wasm-relaxed'] },
   { name: `node ${process.versions.node} WASI`, start: underNode(process.execPath, MODULE, NODE_20),
-    backends: ['wasm128'] },
+    mayCrash: NODE_20.length > 0, backends: ['wasm128'] },
   { name: 'newer node WASI', start: underNode(NEWER_NODE, RELAXED),
     backends: ['wasm128', 'wasm-relaxed'] },
 ];
@@ -46,7 +47,12 @@ export const TARGETS = [
 export const target = (name) => TARGETS.find((one) => one.name === name);
 
 /* Resolves to { code, stdout (Buffer), stderr (string) }. */
-export function runOn({ start }, args) {
+export async function runOn(where, args) {
+  const result = await once(where, args);
+  return where.mayCrash && result.code === null ? once(where, args) : result;
+}
+
+function once({ start }, args) {
   const child = spawn(start[0], [...start.slice(1), ...args],
     { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
   const stdout = [], stderr = [];

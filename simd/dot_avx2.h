@@ -13,13 +13,11 @@
 
 typedef struct { vi total, run; } vdot; /* int32, and int16 pairs not yet widened */
 
-SN_INLINE vdot dot_start(void) {
-    return (vdot){ vi_set1(0), vi_set1(0) };
-}
-
+/* What is fastest from memory: codes that need no unpacking wait for it, of others the processor
+ * sees few instructions ahead. */
+#define DOT_PANELS(traits) ((traits).bits == 8 ? 4 : (traits).dot_bits == 4 ? 2 : 1)
 #define DOT_NEAR(bits) ((bits) < 8) /* 8 bits have no bias that could be saved */
-SN_INLINE vdot dot_start_at(int bits, int32_t bias) {
-    (void)bits;
+SN_INLINE vdot dot_start_at(int32_t bias) {
     return (vdot){ vi_set1(bias), vi_set1(0) };
 }
 

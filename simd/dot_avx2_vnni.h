@@ -9,13 +9,8 @@
 
 typedef vi vdot;
 
-SN_INLINE vdot dot_start(void) { return vi_set1(0); }
-
 #define DOT_NEAR(bits) 1
-SN_INLINE vdot dot_start_at(int bits, int32_t bias) {
-    (void)bits;
-    return vi_set1(bias);
-}
+SN_INLINE vdot dot_start_at(int32_t bias) { return vi_set1(bias); }
 
 SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     const __m256i x = _mm256_set1_epi32(x4);

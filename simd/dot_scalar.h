@@ -11,8 +11,8 @@
  * -offset * sum(x) of the same elements. Largest magnitude inside: 32 * 255 * 127 = 1,036,320:
  * far from the end of int32, and every total is below 2^24, hence exact as float.
  *
- * A header that defines DOT_NEAR(bits), true where matmul_near.inl is worth its trouble, also has
- * dot_start_at(bits, bias); dot_total() is then given 0.
+ * A header that defines DOT_NEAR(bits), true where matmul_near.inl is worth its trouble, has
+ * dot_start_at(bias) in place of dot_start(); dot_total() is then given 0.
  */
 #ifndef SN_SIMD_DOT_H
 #define SN_SIMD_DOT_H

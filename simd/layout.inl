@@ -140,14 +140,15 @@ SN_INLINE block_scales scales_of(sn_layout layout, const block_factors *f, const
 
 /* What will be read when np panels in flight have gone PREFETCH_AHEAD bytes on from offset `at`:
  * behind a panel's end its successor in the same stream, np panels on. */
-SN_INLINE const uint8_t *ahead_of(const uint8_t *panel, size_t at, size_t panel_bytes, int np) {
-    at += (size_t)(PREFETCH_AHEAD / np);
-    return panel + (at < panel_bytes ? at : at + (size_t)(np - 1) * panel_bytes);
+SN_INLINE const uint8_t *ahead_of(const uint8_t *panel, size_t at, size_t panel_bytes,
+                                  size_t np) {
+    at += PREFETCH_AHEAD / np;
+    return panel + (at < panel_bytes ? at : at + (np - 1) * panel_bytes);
 }
 
 /* A block's bytes that far ahead. */
 SN_INLINE void prefetch_block(const uint8_t *panel, size_t at, size_t bytes, size_t panel_bytes,
-                              int np) {
+                              size_t np) {
     const uint8_t *ahead = ahead_of(panel, at, panel_bytes, np);
     for (size_t line = 0; line < bytes; line += 64) prefetch(ahead + line);
 }

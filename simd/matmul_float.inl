@@ -91,28 +91,28 @@ SN_INLINE vf vf_load_f16_small(const uint8_t *p) { return vf_load_f16(p); }
 #endif
 
 /* One token, np panels of a float layout in flight; with `small`, F16 as above. */
-SN_INLINE void float_gemv(sn_layout layout, int small, int np, float *y, const uint8_t *panels,
+SN_INLINE void float_gemv(sn_layout layout, int small, size_t np, float *y, const uint8_t *panels,
                           size_t panel_bytes, size_t k, const float *x) {
     const size_t row = traits_of(layout).block;
     vf total[VF_PANELS];
-    SN_UNROLL for (int p = 0; p < np; p++) total[p] = vf_zero();
+    SN_UNROLL for (size_t p = 0; p < np; p++) total[p] = vf_zero();
     for (size_t k0 = 0; k0 < k; k0 += 32) {
         const size_t end = k - k0 < 32 ? k : k0 + 32;
         vf sum[VF_PANELS];
-        SN_UNROLL for (int p = 0; p < np; p++) sum[p] = vf_zero();
+        SN_UNROLL for (size_t p = 0; p < np; p++) sum[p] = vf_zero();
         for (size_t i = k0; i < end; i++) {
             const size_t at = i * row;
             const vf xi = vf_set1(small ? x[i] * 0x1p112f : x[i]);
-            SN_UNROLL for (int p = 0; p < np; p++) {
-                const uint8_t *panel = panels + (size_t)p * panel_bytes, *w = panel + at;
+            SN_UNROLL for (size_t p = 0; p < np; p++) {
+                const uint8_t *panel = panels + p * panel_bytes, *w = panel + at;
                 if (at % 64 == 0) prefetch(ahead_of(panel, at, panel_bytes, np));
                 const vf wi = small ? vf_load_f16_small(w) : load_weights(layout, w);
                 sum[p] = vf_mla(wi, xi, sum[p]);
             }
         }
-        SN_UNROLL for (int p = 0; p < np; p++) total[p] = vf_add(total[p], sum[p]);
+        SN_UNROLL for (size_t p = 0; p < np; p++) total[p] = vf_add(total[p], sum[p]);
     }
-    SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, total[p]);
+    SN_UNROLL for (size_t p = 0; p < np; p++) vf_store(y + 16 * p, total[p]);
 }
 
 /* Several tokens, if it is worth widening each weight for each: the second finds the panels in a

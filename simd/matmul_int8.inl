@@ -66,6 +66,10 @@ SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
     return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
 }
 
+#ifdef DOT_NEAR
+SN_INLINE vdot dot_start(void) { return dot_start_at(0); }
+#endif
+
 /* As dot_add(), with the activations in memory. */
 #ifndef DOT_HAS_ADD_AT
 SN_INLINE void dot_add_at(vdot *a, int bits, int g, vi w, const int8_t *x) {
@@ -153,27 +157,33 @@ SN_INLINE vf q8_gemv_block(sn_layout layout, const block_factors *factors, const
     return q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc);
 }
 
+/* Panels in flight for one token, by the layout's traits. */
+#ifndef DOT_PANELS
+#define DOT_PANELS(traits) VQ_PANELS
+#endif
+#define MOST_PANELS 4
+
 /* One token, np panels in flight; a run of blocks shares a header. */
-SN_INLINE void q8_gemv(sn_layout layout, int np, float *y, const uint8_t *panels,
+SN_INLINE void q8_gemv(sn_layout layout, size_t np, float *y, const uint8_t *panels,
                        size_t panel_bytes, size_t k, sn_q8_rows x) {
     const layout_traits t = traits_of(layout);
     const size_t blocks = k / (32 * groups_of(layout)), run = t.header ? 8 : blocks;
-    vf acc[VQ_PANELS];
-    SN_UNROLL for (int p = 0; p < np; p++) acc[p] = vf_zero();
+    vf acc[MOST_PANELS];
+    SN_UNROLL for (size_t p = 0; p < np; p++) acc[p] = vf_zero();
     for (size_t b0 = 0, at = 0; b0 < blocks; b0 += run) {
-        block_factors factors[VQ_PANELS];
-        SN_UNROLL for (int p = 0; p < np; p++)
-            factors[p] = factors_of(layout, panels + (size_t)p * panel_bytes, b0);
+        block_factors factors[MOST_PANELS];
+        SN_UNROLL for (size_t p = 0; p < np; p++)
+            factors[p] = factors_of(layout, panels + p * panel_bytes, b0);
         at += t.header;
         for (size_t b = b0; b < b0 + run; b++, at += t.block) {
-            SN_UNROLL for (int p = 0; p < np; p++) {
-                const uint8_t *panel = panels + (size_t)p * panel_bytes;
+            SN_UNROLL for (size_t p = 0; p < np; p++) {
+                const uint8_t *panel = panels + p * panel_bytes;
                 acc[p] = q8_gemv_block(layout, &factors[p], panel + at,
                                        ahead_of(panel, at, panel_bytes, np), x, b, acc[p]);
             }
         }
     }
-    SN_UNROLL for (int p = 0; p < np; p++) vf_store(y + 16 * p, acc[p]);
+    SN_UNROLL for (size_t p = 0; p < np; p++) vf_store(y + 16 * p, acc[p]);
 }
 
 #ifdef DOT_NEAR
@@ -203,9 +213,10 @@ SN_INLINE void matmul_int8(sn_layout layout, float *y, size_t y_stride, const ui
         q8_panels(layout, y, y_stride, panels, panel_bytes, n_panels, k, x, n_tokens);
         return;
     }
+    const size_t np = DOT_PANELS(traits_of(layout));
     size_t p = 0;
-    for (; p + VQ_PANELS <= n_panels; p += VQ_PANELS)
-        q8_gemv(layout, VQ_PANELS, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
+    for (; p + np <= n_panels; p += np)
+        q8_gemv(layout, np, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
     for (; p < n_panels; p++)
         q8_gemv(layout, 1, y + 16 * p, panels + p * panel_bytes, panel_bytes, k, x);
 }

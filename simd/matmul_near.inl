@@ -55,7 +55,7 @@ SN_INLINE void near_tile(sn_layout layout, int nt, float *sums, const vi *words,
     SN_UNROLL for (int t = 0; t < nt; t++)
         SN_UNROLL for (int h = 0; h < tr.halves; h++)
             dot[t][h] = dot_start_at(
-                tr.dot_bits, tr.offset ? x[t].bias[(size_t)tr.halves * b + (size_t)h] : 0);
+                tr.offset ? x[t].bias[(size_t)tr.halves * b + (size_t)h] : 0);
     SN_UNROLL for (int g = 0; g < 8; g++)
         q8_word(layout, nt, dot, words, 0, g, x->q + 32 * b, sizeof *x);
     SN_UNROLL for (int t = 0; t < nt; t++) {
@@ -76,7 +76,7 @@ SN_INLINE void near_block(sn_layout layout, size_t np, float *sums, const uint8_
                           size_t n_tokens) {
     SN_ALIGN64 vi words[8];
     const uint8_t *block = block_at(layout, panel, b);
-    prefetch_block(panel, (size_t)(block - panel), traits_of(layout).block, panel_bytes, (int)np);
+    prefetch_block(panel, (size_t)(block - panel), traits_of(layout).block, panel_bytes, np);
     const block_factors factors = factors_of(layout, panel, b);
     const block_scales s = scales_of(layout, &factors, block);
     for (int g = 0; g < 8; g++) words[g] = code_word(layout, block, g);

@@ -11,7 +11,7 @@
 #define VF_TILE 6   /* 12 of 16 registers hold sums */
 #define VQ_TILE 4
 #define VF_FEW 3    /* float_panel() reaches as much with four */
-#define VF_PANELS 4 /* from memory a fifth faster than two, integers are not */
+#define VF_PANELS 4 /* from memory a fifth faster than two */
 #define VQ_PANELS 2
 #define VF_HAS_PARTS /* masked loads neither read nor fault where the mask is off */
 #define VF_HAS_STREAM

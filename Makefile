@@ -85,7 +85,8 @@ ISAS := $(or $(ISAS_$(ARCH)),scalar)
 BASE := $(BASE_$(ARCH))
 
 CORE_SRC := $(sort $(wildcard core/*.c core/*/*.c)) simd/cpu.c simd/fpenv.c
-SMALL_SRC := $(filter core/import/% core/export/% core/formats/% core/text/%,$(CORE_SRC))
+SMALL_SRC := $(filter core/import/% core/export/% core/formats/% core/text/% core/selftest%, \
+                      $(CORE_SRC))
 CLI_SRC  := $(sort $(wildcard wasi/*.c))
 TEST_SRC := $(sort $(wildcard tests/c/*.c))
 
@@ -129,7 +130,7 @@ $(TEST_OBJ): SN_CFLAGS += -fno-tree-vectorize
 
 # A module is downloaded: what is not computing is made small rather than fast.
 ifeq ($(ARCH),wasm32)
-$(call obj,$(SMALL_SRC)): SN_CFLAGS += -Os
+$(call obj,$(SMALL_SRC) $(CLI_SRC)): SN_CFLAGS += -Os
 endif
 
 compile = $(CC) $(CFLAGS) $(SN_CFLAGS) $(BASE)

@@ -40,18 +40,21 @@ bench-own-wasm-size: js wasi
 PEERS := build/peers
 COMPARED := recur recur-step recur-torch origin llama start node-llama wllama torch
 
-.PHONY: bench-peers bench-peers-keep bench-peers-transformers $(addprefix bench-peers-,$(COMPARED))
-
 # What is no peer, and why.
-NO_TRANSFORMERS := transformers: not compared: its release 5 wants PyTorch 2.6, Debian has 1.13, \
-                   and what PyPI has for this CPU is made for GPUs (gigabytes)
+NOT_COMPARED := transformers wllama-node
+NO_transformers := its release 5 wants PyTorch 2.6, Debian has 1.13, and what PyPI has for this \
+                   CPU is made for GPUs (gigabytes)
+NO_wllama-node := wllama 3 runs in pages only; in Node it ends with "No supported storage \
+                  backend found"
 
-bench-peers-transformers:
-	$(Q)echo '$(NO_TRANSFORMERS)' >&2; exit 1
+.PHONY: bench-peers bench-peers-keep $(addprefix bench-peers-,$(COMPARED) $(NOT_COMPARED))
+
+$(NOT_COMPARED:%=bench-peers-%):
+	$(Q)echo '$(@:bench-peers-%=%): not compared: $(NO_$(@:bench-peers-%=%))' >&2; exit 1
 
 bench-peers: ## measures in turns with each peer; downloads and builds them: ROUNDS=5, KEEP=1
 	$(Q)failed=; for peer in $(COMPARED); do $(MAKE) bench-peers-$$peer || failed="$$failed $$peer"; \
-	    done; echo '$(NO_TRANSFORMERS)' >&2; \
+	    done; $(foreach name,$(NOT_COMPARED),echo '$(name): not compared: $(NO_$(name))' >&2; )\
 	    [ -z "$$failed" ] || { echo "not measured, reasons above:$$failed" >&2; exit 1; }
 
 bench-peers-keep: ## the same with KEEP=1, then bench-report

@@ -13,10 +13,11 @@ const speedOf = ({ row: { threads }, path }) =>
 
 const cases = (names, types) => () => modelGrid({ model: names, type: types, threads: THREADS });
 
-/* What a token multiplies with: all parameters but the rows of the embedding. */
-function products(name) {
+/* What a prompt of n tokens multiplies with: all parameters but the rows of the embedding for each
+ * token, but the head of logits once. */
+function products(name, n) {
   const { parameters, shape: { V, D, tied } } = modelOf(name);
-  return parameters - (tied ? 0 : V * D);
+  return n * (parameters - (tied ? 1 : 2) * V * D) + V * D;
 }
 
 async function limits({ row: { model: name, threads }, path }) {
@@ -26,8 +27,8 @@ async function limits({ row: { model: name, threads }, path }) {
     rows.find((row) => row.test === test));
   const read = decode.max * decode.bytes_per_token;
   return { 'MB read per token': decode.bytes_per_token / 1e6, 'decode, GB/s': read / 1e9,
-    'decode, % of one thread\'s read speed': 100 * read / decode.read_bandwidth,
-    'prefill 512, GMAC/s': prefill.max * products(name) / 1e9 };
+    'decode, % of a read': 100 * read / decode.read_bandwidth,
+    'prefill 512, GMAC/s': prefill.max / PREFILL * products(name, PREFILL) / 1e9 };
 }
 
 export const types = { ...speedTable, name: 'types', title: 'Weight types',
@@ -37,7 +38,8 @@ export const types = { ...speedTable, name: 'types', title: 'Weight types',
 export const roofline = { ...speedTable, name: 'roofline', title: 'Against the machine',
   unit: 'as named',
   what: 'What each type reaches of the two limits: bytes of weights read while decoding, against ' +
-    'one thread that reads the same weights, and products a second while reading a prompt.',
+    'as many threads that only read the same weights, and products a second while reading a ' +
+    'prompt.',
   cases: cases(['rwkv7-0.19b'], TYPES), ours: limits };
 
 export const sizes = { ...speedTable, name: 'sizes', title: 'Model size',

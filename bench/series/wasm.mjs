@@ -16,8 +16,8 @@ const FILES = {
 
 export default {
   name: 'wasm-size', title: 'Size of the modules', unit: 'kB', better: 'less',
-  what: 'In kB of 1000 bytes, as it is and by gzip -9. All architectures, readers and tokenizers ' +
-    'of all formats are inside; what is not computing is compiled for size.',
+  what: 'In kB of 1000 bytes, as it is and by zlib\'s level 9. All architectures, readers and ' +
+    'tokenizers of all formats are inside; what is not computing is compiled for size.',
   rows: ['module'], columns: ['test'],
   cases: () => grid({ module: Object.keys(FILES) }, ({ module }) => ({ file: FILES[module] })),
   async ours({ file }) {

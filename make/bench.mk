@@ -46,15 +46,16 @@ NO_transformers := its release 5 wants PyTorch 2.6, Debian has 1.13, and what Py
                    CPU is made for GPUs (gigabytes)
 NO_wllama-node := wllama 3 runs in pages only; in Node it ends with "No supported storage \
                   backend found"
+not_compared = echo '$(1): not compared: $(NO_$(1))' >&2
 
 .PHONY: bench-peers bench-peers-keep $(addprefix bench-peers-,$(COMPARED) $(NOT_COMPARED))
 
 $(NOT_COMPARED:%=bench-peers-%):
-	$(Q)echo '$(@:bench-peers-%=%): not compared: $(NO_$(@:bench-peers-%=%))' >&2; exit 1
+	$(Q)$(call not_compared,$(@:bench-peers-%=%)); exit 1
 
 bench-peers: ## measures in turns with each peer; downloads and builds them: ROUNDS=5, KEEP=1
 	$(Q)failed=; for peer in $(COMPARED); do $(MAKE) bench-peers-$$peer || failed="$$failed $$peer"; \
-	    done; $(foreach name,$(NOT_COMPARED),echo '$(name): not compared: $(NO_$(name))' >&2; )\
+	    done; $(foreach name,$(NOT_COMPARED),$(call not_compared,$(name)); )\
 	    [ -z "$$failed" ] || { echo "not measured, reasons above:$$failed" >&2; exit 1; }
 
 bench-peers-keep: ## the same with KEEP=1, then bench-report

@@ -1,7 +1,7 @@
 /*
  * matmul.inl: panel matrices times tokens, for every layout of core/quant/panel.h, once over
  * the vector and dot headers. One token keeps its sums in registers with VF_PANELS (integers:
- * VQ_PANELS) panels in flight; more tokens share each panel's block, their running sums standing
+ * DOT_PANELS) panels in flight; more tokens share each panel's block, their running sums standing
  * close together in memory. Both add in the same order, so their bits agree (simd.h states it).
  */
 

@@ -63,8 +63,8 @@ function verdict({ results, better, rounds }) {
   const signs = results.map(({ ours, theirs }) => signTest(ours, theirs, better));
   const won = signs.filter(({ wins }) => wins === rounds).length;
   const lost = signs.filter(({ wins, pairs }) => wins === 0 && pairs === rounds).length;
-  const each = signTest(Array(rounds).fill(1), Array(rounds).fill(0)).p;
   if (rounds === 1) return `Of ${results.length} cells ${won} were won and ${lost} lost.`;
+  const each = signTest(Array(rounds).fill(1), Array(rounds).fill(0)).p;
   return `Of ${results.length} cells ${won} were won and ${lost} lost in every round ` +
     `(sign test of one such cell, two-sided: ${thousandth(each)}).`;
 }

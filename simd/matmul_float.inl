@@ -51,24 +51,51 @@ SN_INLINE void float_tile(int nt, float *sums, const float *w, size_t n, const f
         vf_store(sums + 16 * t, vf_add(vf_load(sums + 16 * t), sum[t]));
 }
 
-/* One panel for up to MOST_TOKENS tokens. */
-SN_INLINE void float_panel(sn_layout layout, float *y, size_t y_stride, const uint8_t *panel,
-                           size_t k, const float *x, size_t x_stride, size_t n_tokens) {
-    SN_ALIGN64 float buffer[32 * 16], sums[MOST_TOKENS * 16];
-    memset(sums, 0, n_tokens * 64);
-    for (size_t k0 = 0; k0 < k; k0 += 32) {
-        const size_t n = k - k0 < 32 ? k - k0 : 32;
-        const float *w = float_block(layout, buffer, panel, k0, n);
-        size_t t = 0;
+/* sums += a block of n columns of one panel. */
+SN_INLINE void float_tiles(float *sums, const float *w, size_t n, const float *x, size_t x_stride,
+                           size_t n_tokens) {
+    size_t t = 0;
 #define FLOAT_TILE(NT)                                                                        \
     for (; t + (NT) <= n_tokens; t += (NT))                                                   \
-        float_tile(NT, sums + 16 * t, w, n, x + t * x_stride + k0, x_stride)
-        FLOAT_TILE(VF_TILE);
-        FLOAT_TILE(2);
-        FLOAT_TILE(1);
+        float_tile(NT, sums + 16 * t, w, n, x + t * x_stride, x_stride)
+    FLOAT_TILE(VF_TILE);
+#if VF_TILE > 4
+    FLOAT_TILE(4);
+#endif
+    FLOAT_TILE(2);
+    FLOAT_TILE(1);
 #undef FLOAT_TILE
+}
+
+/* n columns of all tokens, [n_tokens][32]. */
+SN_INLINE void float_fetch(float *rows, const float *x, size_t x_stride, size_t n,
+                           size_t n_tokens) {
+    for (size_t t = 0; t < n_tokens; t++)
+        if (n == 32) memcpy(rows + 32 * t, x + t * x_stride, 4 * 32); /* whole vectors */
+        else memcpy(rows + 32 * t, x + t * x_stride, 4 * n);
+}
+
+/* Up to VF_NEAR panels for up to MOST_TOKENS tokens. If it is more than one, they share the block's
+ * columns of x, brought together as the sums are, and all stay in the first-level cache. */
+SN_INLINE void float_panels(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
+                            size_t panel_bytes, size_t n_panels, size_t k, const float *x,
+                            size_t x_stride, size_t n_tokens) {
+    SN_ALIGN64 float buffer[32 * 16], sums[VF_NEAR][MOST_TOKENS * 16];
+    SN_ALIGN64 float rows[VF_NEAR > 1 ? MOST_TOKENS * 32 : 1];
+    const size_t bytes = 32 * panel_bytes / k; /* of a block */
+    for (size_t p = 0; p < n_panels; p++) memset(sums[p], 0, n_tokens * 64);
+    for (size_t k0 = 0; k0 < k; k0 += 32) {
+        const size_t n = k - k0 < 32 ? k - k0 : 32;
+        if (VF_NEAR > 1) float_fetch(rows, x + k0, x_stride, n, n_tokens);
+        for (size_t p = 0; p < n_panels; p++) {
+            const uint8_t *panel = panels + p * panel_bytes;
+            prefetch_block(panel, k0 / 32 * bytes, bytes, panel_bytes, n_panels);
+            const float *w = float_block(layout, buffer, panel, k0, n);
+            if (VF_NEAR > 1) float_tiles(sums[p], w, n, rows, 32, n_tokens);
+            else float_tiles(sums[p], w, n, x + k0, x_stride, n_tokens);
+        }
     }
-    copy_sums(y, y_stride, sums, n_tokens);
+    for (size_t p = 0; p < n_panels; p++) copy_sums(y + 16 * p, y_stride, sums[p], n_tokens);
 }
 
 /*
@@ -144,9 +171,10 @@ SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const u
                         n_tokens);
         return;
     }
-    for (size_t p = 0; p < n_panels; p++)
+    for (size_t p = 0; p < n_panels; p += VF_NEAR)
         for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
-            float_panel(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes, k,
-                        x + t * x_stride, x_stride,
-                        n_tokens - t < MOST_TOKENS ? n_tokens - t : MOST_TOKENS);
+            float_panels(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes,
+                         panel_bytes, n_panels - p < VF_NEAR ? n_panels - p : VF_NEAR, k,
+                         x + t * x_stride, x_stride,
+                         n_tokens - t < MOST_TOKENS ? n_tokens - t : MOST_TOKENS);
 }

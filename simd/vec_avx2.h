@@ -13,6 +13,7 @@
 #define VF_FEW 3    /* float_panel() reaches as much with four */
 #define VF_PANELS 4 /* from memory a fifth faster than two */
 #define VQ_PANELS 2
+#define VF_NEAR 4
 #define VF_HAS_PARTS /* masked loads neither read nor fault where the mask is off */
 #define VF_HAS_STREAM
 #define VF_HAS_ACROSS

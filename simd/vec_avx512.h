@@ -13,6 +13,7 @@
 #define VQ_TILE 8
 #define VF_PANELS 2
 #define VQ_PANELS 2
+#define VF_NEAR 4
 #define VF_HAS_PARTS /* masked moves neither read nor fault where the mask is off */
 #define VF_HAS_STREAM
 #define VF_HAS_ACROSS

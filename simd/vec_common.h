@@ -43,6 +43,12 @@ SN_INLINE void stream_end(void) {}
 #define VF_FEW 1
 #endif
 
+/* Panels of floats that share the activations of a chunk, brought together; 1: read where they
+ * lie. */
+#ifndef VF_NEAR
+#define VF_NEAR 1
+#endif
+
 /* a b + c, rounded twice: no back end may fuse it. */
 SN_INLINE vf vf_mla(vf a, vf b, vf c) { return vf_add(vf_mul(a, b), c); }
 

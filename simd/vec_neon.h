@@ -13,6 +13,7 @@
 #define VQ_TILE 4
 #define VF_PANELS 2
 #define VQ_PANELS 2
+#define VF_NEAR 4
 #define VF_HAS_ACROSS
 #define SN_UNROLL _Pragma("GCC unroll 8") /* loops over tiles, panels and code words */
 

@@ -15,8 +15,8 @@
 #include "dot_wasm_wide.h"
 
 #define DOT_UNROLLS(bits) ((bits) < 8) /* few registers a token: the words of a block at once */
+#define DOT_UNROLLS_TILE DOT_UNROLLS
 
-/* Of up to 6 bits, `low` is the total and `high` int16 pairs not yet widened. */
 SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     if (bits == 8) {
         wide_add(a, w, x4);
@@ -26,16 +26,11 @@ SN_INLINE void dot_add(vdot *a, int bits, int g, vi w, int32_t x4) {
     const v128_t x = wasm_i32x4_splat(x4);
     for (int i = 0; i < 4; i++) {
         v128_t pairs = wasm_i16x8_relaxed_dot_i8x16_i7x16(x, w.q[i]);
-        if (g % groups) pairs = wasm_i16x8_add(a->high[i], pairs);
-        a->high[i] = pairs;
+        if (g % groups) pairs = wasm_i16x8_add(a->run[i], pairs);
+        a->run[i] = pairs;
         if (g % groups == groups - 1)
-            a->low[i] = wasm_i32x4_add(a->low[i], wasm_i32x4_extadd_pairwise_i16x8(pairs));
+            a->total[i] = wasm_i32x4_add(a->total[i], wasm_i32x4_extadd_pairwise_i16x8(pairs));
     }
-}
-
-SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
-    const vi narrow = { { a->low[0], a->low[1], a->low[2], a->low[3] } };
-    return vi_add(bits == 8 ? wide_total(a) : narrow, vi_set1(bias));
 }
 
 #endif

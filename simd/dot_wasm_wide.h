@@ -7,21 +7,24 @@
 
 #include "dot_nibbles_wasm.h"
 
-/* Of rows 4i .. 4i+3: in low[i] row 4i (k 0,1; k 2,3), then 4i+1; in high[i] the other two. */
-typedef struct { v128_t low[4], high[4]; } vdot;
+/* Of rows 4i .. 4i+3: int32, and int16 pairs not yet widened (codes of up to 6 bits). */
+typedef struct { v128_t total[4], run[4]; } vdot;
 
 SN_INLINE vdot dot_start(void) {
     const v128_t z = wasm_i32x4_splat(0);
     return (vdot){ { z, z, z, z }, { z, z, z, z } };
 }
 
+/* The even codes of each row, then the odd ones, times their activations: masked or shifted they are
+ * 16 bits wide where they stand, and both sums of a row fall in its lane. */
 SN_INLINE void wide_add(vdot *a, vi w, int32_t x4) {
-    const v128_t x = wasm_i16x8_extend_low_i8x16(wasm_i32x4_splat(x4)); /* x 0..3 twice */
+    const v128_t x = wasm_i32x4_splat(x4);
+    const v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(x, 8), 8), odd = wasm_i16x8_shr(x, 8);
     for (int i = 0; i < 4; i++) {
-        const v128_t low = wasm_u16x8_extend_low_u8x16(w.q[i]);
-        const v128_t high = wasm_u16x8_extend_high_u8x16(w.q[i]);
-        a->low[i] = wasm_i32x4_add(a->low[i], wasm_i32x4_dot_i16x8(low, x));
-        a->high[i] = wasm_i32x4_add(a->high[i], wasm_i32x4_dot_i16x8(high, x));
+        const v128_t low = wasm_v128_and(w.q[i], wasm_i16x8_splat(0xff));
+        const v128_t high = wasm_u16x8_shr(w.q[i], 8);
+        a->total[i] = wasm_i32x4_add(a->total[i], wasm_i32x4_dot_i16x8(low, even));
+        a->total[i] = wasm_i32x4_add(a->total[i], wasm_i32x4_dot_i16x8(high, odd));
     }
 }
 
@@ -32,14 +35,9 @@ SN_INLINE vi dot_lookup(vi codes, const uint8_t table[16]) {
 #undef E
 }
 
-SN_INLINE vi wide_total(const vdot *a) {
-    vi total;
-    for (int i = 0; i < 4; i++) {
-        const v128_t even = wasm_i32x4_shuffle(a->low[i], a->high[i], 0, 2, 4, 6);
-        const v128_t odd = wasm_i32x4_shuffle(a->low[i], a->high[i], 1, 3, 5, 7);
-        total.q[i] = wasm_i32x4_add(even, odd);
-    }
-    return total;
+SN_INLINE vi dot_total(const vdot *a, int bits, int32_t bias) {
+    (void)bits;
+    return vi_add((vi){ { a->total[0], a->total[1], a->total[2], a->total[3] } }, vi_set1(bias));
 }
 
 #endif

@@ -44,22 +44,19 @@ SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *d
     return q8_block_add(layout, s, total, min_total, x_scale, acc);
 }
 
-/* Whether the eight words of a block are unrolled where SN_UNROLL leaves it to the compiler. */
-#ifndef DOT_UNROLLS
-#define DOT_UNROLLS(bits) 0
-#endif
-#ifdef __clang__
-#define UNROLL_ALL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL_ALL SN_UNROLL
-#endif
-
-/* For the words g of a group. */
-#define EACH_WORD(bits, STATEMENT)                                                            \
+/* For words g of a group. A back end with much to lose says which of these loops are unrolled:
+ * DOT_UNROLLS(bits) for one token, DOT_UNROLLS_TILE(bits) for several. */
+#ifdef DOT_UNROLLS
+#define EACH_WORD(unrolled, from, to, STATEMENT)                                              \
     do {                                                                                      \
-        if (DOT_UNROLLS(bits)) UNROLL_ALL for (int g = 0; g < 8; g++) STATEMENT;              \
-        else SN_UNROLL for (int g = 0; g < 8; g++) STATEMENT;                                 \
+        if (unrolled)                                                                         \
+            _Pragma("clang loop unroll(full)") for (int g = from; g < to; g++) STATEMENT;     \
+        else _Pragma("clang loop unroll(disable)") for (int g = from; g < to; g++) STATEMENT; \
     } while (0)
+#else
+#define EACH_WORD(unrolled, from, to, STATEMENT)                                              \
+    SN_UNROLL for (int g = from; g < to; g++) STATEMENT
+#endif
 
 /* Which of a block's two dots word g, 0..7, of group i is added to. */
 SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
@@ -77,13 +74,20 @@ SN_INLINE void dot_add_at(vdot *a, int bits, int g, vi w, const int8_t *x) {
 }
 #endif
 
-/* Word g of group i of a block for nt tokens, whose activations begin at q. */
-SN_INLINE void q8_word(sn_layout layout, int nt, vdot dot[][2], const vi *words, size_t i, int g,
-                       const int8_t *q, size_t q_stride) {
+/* Word g of group i of a block for nt tokens, whose activations begin at q, to dot d of each. */
+SN_INLINE void q8_word(sn_layout layout, int nt, vdot dot[][2], size_t d, const vi *words,
+                       size_t i, int g, const int8_t *q, size_t q_stride) {
     const vi w = vi_load(words + 8 * i + g);
     SN_UNROLL for (int t = 0; t < nt; t++)
-        dot_add_at(&dot[t][dot_of(layout, i, g)], traits_of(layout).dot_bits, g, w,
+        dot_add_at(&dot[t][d], traits_of(layout).dot_bits, g, w,
                    q + (size_t)t * q_stride + 4 * g);
+}
+
+/* Words from .. to-1 of such a group. */
+SN_INLINE void q8_words(sn_layout layout, int nt, vdot dot[][2], size_t d, const vi *words,
+                        size_t i, int from, int to, const int8_t *q, size_t q_stride) {
+    EACH_WORD(DOT_UNROLLS_TILE(traits_of(layout).dot_bits), from, to,
+              q8_word(layout, nt, dot, d, words, i, g, q, q_stride));
 }
 
 /* sums[t] += block b for nt tokens; `words` are the block's code words, eight a group. */
@@ -93,9 +97,13 @@ SN_INLINE void q8_tile(sn_layout layout, int nt, float *sums, const vi *words,
     const int8_t *q = x.q + 32 * groups * b;
     vdot dot[8][2];
     SN_UNROLL for (int t = 0; t < nt; t++) dot[t][0] = dot[t][1] = dot_start();
-    SN_UNROLL for (size_t i = 0; i < groups; i++, q += 32)
-        EACH_WORD(traits_of(layout).dot_bits,
-                  q8_word(layout, nt, dot, words, i, g, q, x.q_stride));
+    if (traits_of(layout).halves == 2) {
+        q8_words(layout, nt, dot, 0, words, 0, 0, 4, q, x.q_stride);
+        q8_words(layout, nt, dot, 1, words, 0, 4, 8, q, x.q_stride);
+    } else {
+        SN_UNROLL for (size_t i = 0; i < groups; i++, q += 32)
+            q8_words(layout, nt, dot, i, words, i, 0, 8, q, x.q_stride);
+    }
     SN_UNROLL for (int t = 0; t < nt; t++) {
         const size_t row = (size_t)t * x.q_stride;
         vf_store(sums + 16 * t, q8_block_end(layout, s, dot[t], x.scale[row / 32 + b],
@@ -151,7 +159,8 @@ SN_INLINE vf q8_gemv_block(sn_layout layout, const block_factors *factors, const
     vdot dot[2] = { dot_start(), dot_start() };
     SN_UNROLL for (size_t i = 0; i < groups; i++) {
         const int8_t *q = x.q + 32 * (groups * b + i);
-        EACH_WORD(traits_of(layout).dot_bits, q8_gemv_word(layout, dot, block, ahead, i, g, q));
+        EACH_WORD(DOT_UNROLLS(traits_of(layout).dot_bits), 0, 8,
+                  q8_gemv_word(layout, dot, block, ahead, i, g, q));
     }
     const block_scales s = scales_of(layout, factors, block);
     return q8_block_end(layout, &s, dot, x.scale[b], x.sum + 2 * b, acc);

@@ -2,7 +2,7 @@
  * in the background, so the first of three rounds does not count. Tokens/s, the best. */
 export async function speedsOf({ sunnynet, source, backend, threads, prefill, decode }) {
   const { loadModel } = await import(sunnynet);
-  const model = await loadModel(source, { backend, ...(threads > 1 ? { threads } : {}) });
+  const model = await loadModel(source, { backend, threads });
   const state = model.initState();
   const logits = new Float32Array(model.info.vocab);
   const tokens = Int32Array.from({ length: prefill }, (_, i) => (i * 37) % 256 + 1);

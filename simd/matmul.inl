@@ -19,12 +19,22 @@ SN_INLINE void copy_sums(float *y, size_t y_stride, const float *sums, size_t n_
 
 #include "matmul_int8.inl"
 
+/* The loops of a chunk are a function of their own: in one with those of a token, both want the
+ * registers. */
 #define DEFINE_MATMUL_F32(LAYOUT)                                                             \
+    SN_NOINLINE void chunk_f32_##LAYOUT(                                                      \
+        float *y, size_t y_stride, const uint8_t *panels, size_t panel_bytes,                 \
+        size_t n_panels, size_t k, const float *x, size_t x_stride, size_t n_tokens) {        \
+        matmul_float_chunk(SN_LAYOUT_##LAYOUT, y, y_stride, panels, panel_bytes, n_panels, k, \
+                           x, x_stride, n_tokens);                                            \
+    }                                                                                         \
     static void matmul_f32_##LAYOUT(float *y, size_t y_stride, const uint8_t *panels,         \
                                     size_t panel_bytes, size_t n_panels, size_t k,            \
                                     const float *x, size_t x_stride, size_t n_tokens) {       \
-        matmul_float(SN_LAYOUT_##LAYOUT, y, y_stride, panels, panel_bytes, n_panels, k, x,    \
-                     x_stride, n_tokens);                                                     \
+        if (!matmul_float_few(SN_LAYOUT_##LAYOUT, y, y_stride, panels, panel_bytes, n_panels, \
+                              k, x, x_stride, n_tokens))                                      \
+            chunk_f32_##LAYOUT(y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,    \
+                               n_tokens);                                                     \
     }
 #define DEFINE_MATMUL(LAYOUT)                                                                 \
     DEFINE_MATMUL_F32(LAYOUT)                                                                 \

@@ -158,19 +158,23 @@ SN_INLINE void float_gemvs(sn_layout layout, int small, float *y, size_t y_strid
                        panel_bytes, k, x + t * x_stride);
 }
 
-SN_INLINE void matmul_float(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
-                            size_t panel_bytes, size_t n_panels, size_t k, const float *x,
-                            size_t x_stride, size_t n_tokens) {
-    const size_t few = layout == SN_LAYOUT_F32 ? 1 : VF_FEW;
-    if (n_tokens <= few && layout <= SN_LAYOUT_BF16) {
-        if (layout == SN_LAYOUT_F16 && small_f16_fits(x, k, x_stride, n_tokens))
-            float_gemvs(layout, 1, y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,
-                        n_tokens);
-        else
-            float_gemvs(layout, 0, y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,
-                        n_tokens);
-        return;
-    }
+/* So few tokens of a float layout that each goes alone: whether they are. */
+SN_INLINE int matmul_float_few(sn_layout layout, float *y, size_t y_stride, const uint8_t *panels,
+                               size_t panel_bytes, size_t n_panels, size_t k, const float *x,
+                               size_t x_stride, size_t n_tokens) {
+    if (layout > SN_LAYOUT_BF16 || n_tokens > (layout == SN_LAYOUT_F32 ? 1 : VF_FEW)) return 0;
+    if (layout == SN_LAYOUT_F16 && small_f16_fits(x, k, x_stride, n_tokens))
+        float_gemvs(layout, 1, y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,
+                    n_tokens);
+    else
+        float_gemvs(layout, 0, y, y_stride, panels, panel_bytes, n_panels, k, x, x_stride,
+                    n_tokens);
+    return 1;
+}
+
+SN_INLINE void matmul_float_chunk(sn_layout layout, float *y, size_t y_stride,
+                                  const uint8_t *panels, size_t panel_bytes, size_t n_panels,
+                                  size_t k, const float *x, size_t x_stride, size_t n_tokens) {
     for (size_t p = 0; p < n_panels; p += VF_NEAR)
         for (size_t t = 0; t < n_tokens; t += MOST_TOKENS)
             float_panels(layout, y + 16 * p + t * y_stride, y_stride, panels + p * panel_bytes,

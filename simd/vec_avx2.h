@@ -10,7 +10,7 @@
 
 #define VF_TILE 6   /* 12 of 16 registers hold sums */
 #define VQ_TILE 4
-#define VF_FEW 3    /* float_panel() reaches as much with four */
+#define VF_FEW 3    /* float_panels() reaches as much with four */
 #define VF_PANELS 4 /* from memory a fifth faster than two */
 #define VQ_PANELS 2
 #define VF_NEAR 4

@@ -15,8 +15,8 @@ SN_INLINE vdot dot_start(void) {
     return (vdot){ { z, z, z, z }, { z, z, z, z } };
 }
 
-/* The even codes of each row, then the odd ones, times their activations: masked or shifted they are
- * 16 bits wide where they stand, and both sums of a row fall in its lane. */
+/* The even codes of each row, then the odd ones, times their activations: masked or shifted they
+ * are 16 bits wide where they stand, and both sums of a row fall in its lane. */
 SN_INLINE void wide_add(vdot *a, vi w, int32_t x4) {
     const v128_t x = wasm_i32x4_splat(x4);
     const v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(x, 8), 8), odd = wasm_i16x8_shr(x, 8);

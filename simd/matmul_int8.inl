@@ -59,8 +59,8 @@ SN_INLINE vf q8_block_end(sn_layout layout, const block_scales *s, const vdot *d
 #endif
 
 /* Which of a block's two dots word g, 0..7, of group i is added to. */
-SN_INLINE int dot_of(sn_layout layout, size_t i, int g) {
-    return groups_of(layout) == 2 ? (int)i : g * traits_of(layout).halves / 8;
+SN_INLINE size_t dot_of(sn_layout layout, size_t i, int g) {
+    return groups_of(layout) == 2 ? i : (size_t)(g * traits_of(layout).halves / 8);
 }
 
 #ifdef DOT_NEAR

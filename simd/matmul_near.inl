@@ -57,8 +57,7 @@ SN_INLINE void near_tile(sn_layout layout, int nt, float *sums, const vi *words,
             dot[t][h] = dot_start_at(
                 tr.offset ? x[t].bias[(size_t)tr.halves * b + (size_t)h] : 0);
     SN_UNROLL for (int g = 0; g < 8; g++)
-        q8_word(layout, nt, dot, (size_t)dot_of(layout, 0, g), words, 0, g, x->q + 32 * b,
-                sizeof *x);
+        q8_word(layout, nt, dot, dot_of(layout, 0, g), words, 0, g, x->q + 32 * b, sizeof *x);
     SN_UNROLL for (int t = 0; t < nt; t++) {
         vi total = dot_total(&dot[t][0], tr.dot_bits, 0);
         if (tr.halves == 2)

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { grid } from '../bench/lib/cases.mjs';
+import { speedsOf } from '../bench/lib/in-javascript.mjs';
 import { machine } from '../bench/lib/machine.mjs';
 import { inTurns } from '../bench/lib/process.mjs';
 import { FRESH, KEPT, loadAll, save } from '../bench/lib/record.mjs';
@@ -79,6 +80,18 @@ test('bench: a subject that measures both at once gives rows of its own', async 
 test('bench: a series of our own has no other side', async () => {
   const rows = await inTurns([{ row: { n: 1 } }], { ours: async () => ({ x: 1.234567 }) }, 1);
   assert.deepEqual(rows, [{ n: 1, test: 'x', ours: [1.2346] }]);
+});
+
+test('bench: the package computes on as many threads as were asked for, one too', async () => {
+  const sunnynet = `data:text/javascript,${encodeURIComponent(`
+    export const loadModel = async (source, { threads }) => ({ info: { vocab: 1 }, initState() {},
+      prefill() {}, step(token, state, logits) { globalThis.benchThreads.add(threads); } });`)}`;
+  for (const threads of [1, 2]) {
+    globalThis.benchThreads = new Set();
+    await speedsOf({ sunnynet, source: 'model.gguf', threads, prefill: 1, decode: 1 });
+    assert.deepEqual([...globalThis.benchThreads], [threads]);
+  }
+  delete globalThis.benchThreads;
 });
 
 // ---- tables ---------------------------------------------------------------------------------
